@@ -1,0 +1,279 @@
+//! Sessions of a real gdb, where there is one: what it prints is compared with transcripts.
+
+mod support;
+
+use std::fs;
+use std::io::Write;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::mpsc::channel;
+
+use backsight::moments::Moment;
+use backsight::{Capture, OpenOptions};
+use backsight_debug::gdb::{commands, listen, serve};
+use backsight_debug::replay::{At, Replay};
+use backsight_testing::{assert_golden, corpus, repository, skipped};
+use support::{bundled, moments, replay};
+
+/// Is there a gdb for all processors? Says so where there is none.
+fn has_gdb() -> bool {
+    let found =
+        Command::new("gdb-multiarch").arg("--version").output().is_ok_and(|output| output.status.success());
+    if !found {
+        skipped("no gdb-multiarch");
+    }
+    found
+}
+
+/// A folder that is gone after the test.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        let folder = std::env::temp_dir().join(format!("backsight-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        Self(folder)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Runs gdb with a script and a session at its standard input.
+fn run_gdb(script: &Path, session: &str) -> Output {
+    // What gdb says of errors and what the server says stand where they were said.
+    let mut gdb = Command::new("sh")
+        .args(["-c", "exec gdb-multiarch \"$@\" 2>&1", "sh"])
+        .args([
+            "-nx",
+            "-q",
+            "-iex",
+            "set debuginfod enabled off",
+            "-ex",
+            "set pagination off",
+            "-ex",
+            "set width 0",
+        ])
+        .arg("-ex")
+        .arg(format!("directory {}", repository().join("testdata/programs").display()))
+        .arg("-x")
+        .arg(script)
+        .args(["-ex", "set trace-commands on"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("gdb");
+    gdb.stdin.take().expect("a pipe").write_all(session.as_bytes()).expect("a session");
+    gdb.wait_with_output().expect("gdb")
+}
+
+/// What gdb prints in a session on a walk.
+fn session(name: &str, replay: &mut Replay<'_>, words: &str) -> String {
+    let scratch = Scratch::new(name);
+    let script = scratch.0.join("walk.gdb");
+    let (sender, receiver) = channel();
+    let output = std::thread::scope(|scope| {
+        let words = words.to_owned();
+        let gdb = scope.spawn(move || {
+            let port: u16 = receiver.recv().expect("a port");
+            fs::write(&script, commands(&format!("target remote :{port}"))).expect("a script");
+            run_gdb(&script, &words)
+        });
+        let stream: TcpStream =
+            listen(0, |port| sender.send(port).expect("somebody waits")).expect("a connection");
+        serve(replay, stream.try_clone().expect("a stream"), stream).expect("a session");
+        gdb.join().expect("gdb ends")
+    });
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.lines().map(|line| line.trim_start_matches("(gdb) ")).collect::<Vec<_>>().join("\n")
+}
+
+/// What stands between the commands of a session, without what depends on the machine.
+fn transcript(text: &str) -> String {
+    let checkout = repository().canonicalize().expect("a checkout");
+    let text = text
+        .replace(&*repository().to_string_lossy(), "CHECKOUT")
+        .replace(&*checkout.to_string_lossy(), "CHECKOUT");
+    let lines = text.lines().skip_while(|line| !line.starts_with('+')).take_while(|line| *line != "+quit");
+    lines.map(|line| line.trim_end().to_owned() + "\n").collect()
+}
+
+/// Holds a session on a bundled capture to its transcript.
+fn compare(capture: &str, words: &str) {
+    if !has_gdb() {
+        return;
+    }
+    let opened = bundled(capture);
+    let moments = moments(&opened);
+    let mut replay = replay(&opened, &moments);
+    let text = session(capture, &mut replay, words);
+    let transcript = transcript(&text);
+    assert!(transcript.contains('+'), "{text}");
+    assert_golden(&format!("crates/backsight-debug/tests/golden/{capture}.txt"), &transcript);
+}
+
+const STEPS: &str = "\
+bt 3
+bt -2
+info registers pc sp moment calls
+x/2i $pc
+reverse-stepi
+stepi
+stepi
+reverse-step
+reverse-next
+reverse-finish
+monitor where
+info threads
+x/4x $sp
+set $pc = 4
+";
+
+#[test]
+fn a64_is_walked_through() {
+    let more = "\
+monitor first
+break ackermann
+continue
+bt
+continue
+finish
+reverse-continue
+delete
+next
+step
+until
+tbreak calls.c:9
+continue
+monitor goto #20000
+bt 3
+print $moment
+monitor find program
+monitor messages
+monitor goto #99999999
+monitor goto nowhere
+monitor nonsense
+reverse-continue
+";
+    compare("calls-aarch64", &format!("{STEPS}{more}"));
+}
+
+#[test]
+fn t32_and_a32_are_walked_through() {
+    let more = "\
+tbreak arm_step
+reverse-continue
+bt
+x/2i $pc
+finish
+tbreak thumb_step
+continue
+x/2i $pc
+up
+reverse-continue
+";
+    compare("interwork-arm", &format!("{STEPS}{more}"));
+}
+
+#[test]
+fn rv64_is_walked_through() {
+    let more = "\
+break program
+reverse-continue
+bt
+next
+reverse-next
+print program
+delete
+continue
+";
+    compare("calls-riscv64", &format!("{STEPS}{more}"));
+}
+
+#[test]
+fn gaps_stop_a_walk_and_are_named_and_exceptions_are_shown_where_they_happened() {
+    let words = "\
+bt
+reverse-continue
+reverse-continue
+monitor gaps off
+monitor exceptions on
+reverse-continue
+monitor exceptions off
+reverse-continue
+continue
+continue
+";
+    compare("first", words);
+}
+
+/// The addresses that gdb says it stands at, one after the other.
+fn addresses(text: &str) -> Vec<u64> {
+    let values = text.lines().filter_map(|line| line.split_once(" = ")?.1.split_once("0x"));
+    values
+        .map(|(_, rest)| rest.split_whitespace().next().expect("digits"))
+        .map(|digits| u64::from_str_radix(digits, 16).expect("hex"))
+        .collect()
+}
+
+/// The addresses of instructions, from the library.
+fn expected(replay: &mut Replay<'_>, numbers: impl Iterator<Item = u64>) -> Vec<u64> {
+    numbers
+        .map(|instruction| {
+            let at = At { source: 0, hart: 0, instruction };
+            replay.what(at).expect("code").expect("an instruction").address.0
+        })
+        .collect()
+}
+
+#[test]
+fn a_real_capture_is_walked_through() {
+    let Some(corpus) = corpus() else { return };
+    if !has_gdb() {
+        return;
+    }
+    let capture = Capture::open(corpus.join("opencsd/juno_r1_1/capture")).expect("a capture");
+    let moments = moments(&capture);
+    let decode = capture.execution().id(0x10);
+    let mut replay = Replay::new(&capture, &moments, &decode).expect("a walk");
+    assert!(replay.go_to(replay.current(), Moment::BeforeEnd(100)).expect("a moment"));
+    let last = replay.place(replay.current()).expect("a place").expect("it is there").instruction;
+    let words = "print/x $pc\nreverse-stepi\n".repeat(40);
+    let text = session("corpus", &mut replay, &words);
+    let expected = expected(&mut replay, (0..40).map(|back| last - back));
+    assert_eq!(addresses(&text), expected, "{text}");
+}
+
+#[test]
+fn a_damaged_capture_stops_at_its_gaps_and_nowhere_wrong() {
+    if !has_gdb() {
+        return;
+    }
+    let whole = repository().join("testdata/captures/calls-aarch64");
+    let scratch = Scratch::new("damaged");
+    let copy = |from: &Path, to: &Path| fs::copy(from, to).map(drop).expect("a copy");
+    fs::create_dir_all(scratch.0.join("code")).expect("a folder");
+    for file in ["trace.ini", "contents.ini", "system-event-log", "trace.bin", "code/calls"] {
+        copy(&whole.join(file), &scratch.0.join(file));
+    }
+    let trace = scratch.0.join("trace.bin");
+    let mut bytes = fs::read(&trace).expect("trace");
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 200].fill(0x5A);
+    fs::write(&trace, bytes).expect("trace");
+    let capture = OpenOptions::new().open(&scratch.0).expect("a capture");
+    let moments = moments(&capture);
+    let mut replay = replay(&capture, &moments);
+    let text = session(
+        "damaged",
+        &mut replay,
+        "reverse-continue\nprint $moment\nmonitor where\nreverse-continue\nprint $moment\nmonitor gaps off\nmonitor last\nreverse-continue\nprint $moment\n",
+    );
+    assert!(text.contains("something is missing in the trace here"), "{text}");
+    assert!(text.contains("Program stopped."), "{text}");
+    assert!(text.contains("$3 = 0"), "{text}");
+}
