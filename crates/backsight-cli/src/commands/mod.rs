@@ -10,6 +10,7 @@ pub mod encode;
 pub mod export;
 pub mod find;
 pub mod flow;
+pub mod gdb;
 pub mod index;
 pub mod info;
 pub mod lab;

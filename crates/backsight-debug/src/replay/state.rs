@@ -1,0 +1,72 @@
+//! What is known of registers and memory.
+
+use std::ops::Range;
+
+/// A place in the execution of a source, of which something is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct At {
+    /// The source, by its number in [`Replay::sources`](super::Replay::sources).
+    pub source: usize,
+    /// The hart, where several share the source; else 0.
+    pub hart: u16,
+    /// Instructions of the source before it: the next one is the one that the program counter names.
+    pub instruction: u64,
+}
+
+/// A register, by the number that DWARF gives it: x0 to x30 and sp are 0 to 31 on A64, r0 to r15 are 0 to 15 on A32 and T32, x0 to x31
+/// are 0 to 31 and f0 to f31 are 32 to 63 on RISC-V. The program counter is not asked for: trace says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Register(pub u16);
+
+/// An instruction that wrote memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Write {
+    /// The number of the instruction in its source.
+    pub instruction: u64,
+    /// The first byte that it wrote.
+    pub address: u64,
+    /// How many bytes.
+    pub length: u64,
+}
+
+/// What is known of registers and memory at each place of an execution, beyond what trace of control flow says: that is the
+/// program counter, and code. Whatever is not known is said to be unknown, and never made up.
+pub trait State {
+    /// The value of a register before the instruction at a place; `None` if it is not known.
+    fn register(&mut self, at: At, register: Register) -> Option<u64>;
+
+    /// Puts the bytes of memory from an address on, as they were before the instruction at a place, into `bytes`, and sets `known` for
+    /// those that are known. What is not known is left as it is. Both are of one length.
+    fn memory(&mut self, at: At, address: u64, bytes: &mut [u8], known: &mut [bool]);
+
+    /// The last instruction before a place that wrote any byte of these.
+    fn last_write_before(&mut self, at: At, addresses: Range<u64>) -> Option<Write>;
+
+    /// The first instruction from a place on, itself included, that wrote any byte of these.
+    fn next_write_after(&mut self, at: At, addresses: Range<u64>) -> Option<Write>;
+
+    /// Are writes known, so that debuggers may stop at them?
+    fn knows_writes(&self) -> bool {
+        false
+    }
+}
+
+/// Nothing is known.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unknown;
+
+impl State for Unknown {
+    fn register(&mut self, _at: At, _register: Register) -> Option<u64> {
+        None
+    }
+
+    fn memory(&mut self, _at: At, _address: u64, _bytes: &mut [u8], _known: &mut [bool]) {}
+
+    fn last_write_before(&mut self, _at: At, _addresses: Range<u64>) -> Option<Write> {
+        None
+    }
+
+    fn next_write_after(&mut self, _at: At, _addresses: Range<u64>) -> Option<Write> {
+        None
+    }
+}
