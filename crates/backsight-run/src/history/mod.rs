@@ -342,6 +342,34 @@ impl History {
         }
         None
     }
+
+    /// Instructions of a thread among the first so many of all.
+    pub fn instructions_of(&mut self, thread: u32, number: u64) -> u64 {
+        let Some(&count) = self.counts.get(&thread) else { return 0 };
+        if self.counts.len() == 1 || number >= self.instructions {
+            return number.min(count);
+        }
+        let chunk = self.chunks.partition_point(|chunk| chunk.first <= number).saturating_sub(1);
+        let Some(parts) = self.threads.get(&thread) else { return 0 };
+        let next = parts.partition_point(|&(_, other)| other < chunk);
+        let before = parts.get(next).map_or(count, |&(before, _)| before);
+        let Some((first, mut now)) = self.chunks.get(chunk).map(|chunk| (chunk.first, chunk.thread)) else {
+            return before;
+        };
+        let (mut left, mut found) = (number - first, before);
+        for item in &self.items(chunk).items {
+            match item {
+                Execution::Thread(other) => now = *other,
+                Execution::Instruction(_) if left == 0 => break,
+                Execution::Instruction(_) => {
+                    left -= 1;
+                    found += u64::from(now == thread);
+                }
+                _ => {}
+            }
+        }
+        found
+    }
 }
 
 /// What is known at a moment.

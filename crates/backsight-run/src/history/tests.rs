@@ -65,7 +65,7 @@ fn any_moment_is_the_same_however_few_states_are_kept() {
             moment -= step;
             let turn = moment / 3;
             let at = history.at(moment);
-            let a0 = turn + u64::from(moment % 3 > 0);
+            let a0 = turn + u64::from(!moment.is_multiple_of(3));
             assert_eq!((at.register(10), at.instructions()), (Some(a0), moment));
             assert_eq!(at.next(), Some(Address(0x1000 + moment % 3 * 4)));
             // The last turn that is over wrote its number.
@@ -178,12 +178,13 @@ fn threads_have_registers_of_their_own_and_numbers() {
         items.extend([instruction(0x1000, ADDI), instruction(0x1000, ADDI)]);
     }
     let mut history = history(&items, &budget);
-    assert_eq!(history.threads().iter().map(|(_, count)| count).sum::<u64>(), 80_000);
+    assert_eq!(history.threads().values().sum::<u64>(), 80_000);
     for (thread, instructions) in [(0, 0), (1, 1), (2, 13_333), (0, 26_667), (1, 26_665)] {
         let number = history.number_of(thread, instructions).unwrap();
         let at = history.at(number);
         assert_eq!(at.thread(), thread);
         assert_eq!(at.register(10), Some(100 * u64::from(thread) + instructions), "{thread} {instructions}");
+        assert_eq!(history.instructions_of(thread, number), instructions);
     }
     let end = history.number_of(2, 26_666).unwrap();
     assert_eq!(history.at(end).register_of(2, 10), Some(200 + 26_666));
