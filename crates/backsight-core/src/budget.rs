@@ -24,6 +24,8 @@ pub enum Door {
     Names,
     /// Memory for a buffer whose start has to be searched for. The size of a pipe is not known before.
     Wrapped,
+    /// Memory for a recording with data that is executed again, and for its states.
+    History,
 }
 
 impl Door {
@@ -35,6 +37,7 @@ impl Door {
             Self::Records => (128 << 20, 32),
             Self::Names => (256 << 20, 8),
             Self::Wrapped => (256 << 20, 1),
+            Self::History => (256 << 20, 4),
         }
     }
 }

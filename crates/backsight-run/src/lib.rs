@@ -29,6 +29,7 @@
 
 mod commit_log;
 mod error;
+pub mod history;
 mod journal;
 pub mod measure;
 mod observation;

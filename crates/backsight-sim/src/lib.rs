@@ -42,6 +42,7 @@ mod observer;
 mod recorder;
 mod replay;
 mod simulator;
+mod step;
 
 pub use elf::{Elf, ElfError, Segment};
 pub use fault::{Cause, Fault};
@@ -50,3 +51,4 @@ pub use linux::{Missing, Refused, Sandbox, Streams};
 pub use observer::{Event, Observer, Watch};
 pub use replay::{Inputs, Replay};
 pub use simulator::{Clock, Exit, Options, Simulator};
+pub use step::step;

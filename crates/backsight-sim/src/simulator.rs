@@ -196,6 +196,11 @@ impl Simulator {
         &self.hart
     }
 
+    /// What is in the program's memory. False: some of it is not there, or may not be read.
+    pub fn read_memory(&mut self, address: u64, bytes: &mut [u8]) -> bool {
+        self.kernel.read_memory(address, bytes)
+    }
+
     /// The number that the program knows the thread by that runs.
     pub fn tid(&self) -> u32 {
         self.kernel.tid()

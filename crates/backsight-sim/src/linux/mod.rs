@@ -127,6 +127,11 @@ impl Kernel {
         }
     }
 
+    /// Reads the program's memory. False: that cannot be.
+    pub fn read_memory(&mut self, address: u64, bytes: &mut [u8]) -> bool {
+        self.memory.read(address, bytes).is_ok()
+    }
+
     /// The numbers of system calls that are not there, and how often each was made.
     pub fn unknown(&self) -> &BTreeMap<u64, u64> {
         self.missing.numbers()
