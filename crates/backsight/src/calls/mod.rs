@@ -28,6 +28,8 @@ mod tree;
 mod walked;
 
 #[cfg(test)]
+mod joined_tests;
+#[cfg(test)]
 mod tests;
 
 pub use clock::Cost;
