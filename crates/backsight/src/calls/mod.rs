@@ -29,6 +29,8 @@ mod tree;
 mod walked;
 
 #[cfg(test)]
+mod joined_tests;
+#[cfg(test)]
 mod tests;
 
 pub(crate) use clock::Clock;

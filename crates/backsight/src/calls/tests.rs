@@ -11,7 +11,7 @@ use crate::Capture;
 
 /// How a range ends.
 #[derive(Clone, Copy)]
-enum End {
+pub(super) enum End {
     Plain,
     Call,
     Return,
@@ -23,26 +23,26 @@ enum End {
 use End::{Call, ExceptionReturn, Indirect, Jump, Plain, Return};
 
 /// A capture whose program has the functions that the tests speak of.
-fn capture() -> Capture {
+pub(super) fn capture() -> Capture {
     Capture::open("../../testdata/captures/calls-riscv64").expect("bundled")
 }
 
-struct Script<'c> {
+pub(super) struct Script<'c> {
     functions: Vec<(&'c str, u64)>,
-    stack: ShadowStack<'c>,
+    pub stack: ShadowStack<'c>,
     tree: CallTree,
     lines: Vec<String>,
 }
 
 impl<'c> Script<'c> {
-    fn new(capture: &'c Capture) -> Self {
+    pub fn new(capture: &'c Capture) -> Self {
         let code = capture.code().expect("code");
         let functions = code.image().functions().map(|function| (function.name, function.start.0)).collect();
         let stack = ShadowStack::new(code.seen_by_all());
         Self { functions, stack, tree: CallTree::default(), lines: Vec::new() }
     }
 
-    fn address(&self, function: &str, offset: u64) -> Address {
+    pub fn address(&self, function: &str, offset: u64) -> Address {
         let found = self.functions.iter().find(|(name, _)| *name == function);
         Address(found.unwrap_or_else(|| panic!("no function {function}")).1 + offset)
     }
@@ -85,7 +85,7 @@ impl<'c> Script<'c> {
 }
 
 /// Four instructions.
-fn range(start: Address, end: End) -> Range {
+pub(super) fn range(start: Address, end: End) -> Range {
     let (class, flags) = match end {
         Plain => (Class::Other, Flags::NONE),
         Call => (Class::DirectBranch, Flags { link: true, ..Flags::NONE }),
@@ -271,12 +271,11 @@ fn cycles_and_time_are_in_the_cost_where_the_trace_has_them() {
 #[test]
 fn a_stack_deeper_than_is_kept_keeps_its_depth() {
     let capture = capture();
-    let mut script = Script::new(&capture);
-    for _ in 0..70_000 {
-        script.run("hanoi", 0, Call);
-    }
+    let script = Script::new(&capture);
+    let (call, mut stack) = (Event::Range(range(script.address("hanoi", 0), Call)), script.stack.clone());
+    (0..70_000).for_each(|_| stack.push(&call, &mut |_| {}));
     let mut deepest = 0;
-    script.stack.finish(&mut |visit| deepest = deepest.max(visit.depth));
+    stack.finish(&mut |visit| deepest = deepest.max(visit.depth));
     assert_eq!(deepest, 69_999);
 }
 
@@ -309,7 +308,7 @@ fn returns_from_the_oldest_call_that_is_kept_lose_nothing() {
 }
 
 /// A random execution of a few functions: ranges, some of them out of place, exceptions, gaps, time.
-fn random_event(script: &Script<'_>, random: &mut Random) -> Event {
+pub(super) fn random_event(script: &Script<'_>, random: &mut Random) -> Event {
     const FUNCTIONS: [&str; 4] = ["program", "hanoi", "put", "grow"];
     let mut address = || script.address(FUNCTIONS[random.below(4) as usize], 8 * random.below(3));
     let (start, return_address) = (address(), Some(address()));

@@ -244,9 +244,7 @@ impl<'i> ExecutionWriter<'i> {
         self.calls().for_each(|(_, calls)| calls.begin_part(None));
         for (hart, known) in boundary.iter().flat_map(|boundary| &boundary.0) {
             self.find_hart(*hart);
-            self.calls()
-                .filter(|(number, _)| number == hart)
-                .for_each(|(_, calls)| calls.begin_part(Some(known)));
+            self.current_calls().into_iter().for_each(|calls| calls.begin_part(Some(known)));
         }
         self.current = NO_HART;
     }
@@ -265,6 +263,11 @@ impl<'i> ExecutionWriter<'i> {
         self.harts.iter_mut().filter_map(|hart| Some((hart.number, hart.calls.as_mut()?)))
     }
 
+    /// Those of the hart whose event came last.
+    fn current_calls(&mut self) -> Option<&mut CallLines<'i>> {
+        self.harts.get_mut(self.current)?.calls.as_mut()
+    }
+
     /// Lists what parts have recorded.
     fn join_records(&mut self, records: &mut Records<'_>) {
         loop {
@@ -274,10 +277,9 @@ impl<'i> ExecutionWriter<'i> {
             }
             match records.next_but(&[]) {
                 Some((RecordKind::Hart, head)) => {
-                    let hart = head.number() as u16;
-                    self.find_hart(hart);
-                    let calls = self.calls().filter(|(number, _)| *number == hart && head.has_one());
-                    calls.for_each(|(_, calls)| calls.begin_joining());
+                    self.find_hart(head.number() as u16);
+                    let calls = self.current_calls().filter(|_| head.has_one());
+                    calls.into_iter().for_each(CallLines::begin_joining);
                 }
                 Some((RecordKind::Done, _)) => return self.finish(),
                 _ => return,
@@ -360,7 +362,8 @@ impl<'i> ExecutionWriter<'i> {
     #[cold]
     fn turn_to(&mut self, hart: u16) -> bool {
         let is_wanted = self.find_hart(hart);
-        if let Some(Hart { calls: Some(calls), .. }) = self.harts.get_mut(self.current).filter(|_| is_wanted)
+        if let Some(Hart { calls: Some(calls), .. }) = self.harts.get_mut(self.current)
+            && is_wanted
         {
             calls.turn_to(hart, &mut self.text);
         }
@@ -387,7 +390,7 @@ impl<'i> ExecutionWriter<'i> {
             };
             self.harts.insert(self.current, state);
             if self.is_part {
-                self.harts[self.current].calls.iter_mut().for_each(|calls| calls.begin_part(None));
+                self.current_calls().into_iter().for_each(|calls| calls.begin_part(None));
             }
         }
         true
