@@ -31,21 +31,26 @@ pub fn in_cache(identity: Identity) -> Option<PathBuf> {
 
 /// The moments of a capture, by its index if there is one that belongs to it.
 pub fn moments<'c>(arguments: &CaptureArgs, capture: &'c Capture, quiet: bool) -> Moments<'c> {
-    let moments = capture.moments();
-    if arguments.is_standard_input() {
-        return moments;
+    let index = find(&arguments.capture, capture, quiet);
+    index.into_iter().fold(capture.moments(), Moments::with_index)
+}
+
+/// The index of a capture that was opened from a place, if there is one that belongs to it.
+pub fn find(place: &Path, capture: &Capture, quiet: bool) -> Option<Arc<Index>> {
+    if place == Path::new("-") {
+        return None;
     }
-    let beside = beside(&arguments.capture).filter(|path| path.is_file());
+    let beside = beside(place).filter(|path| path.is_file());
     // To find out what a capture is takes time, and is in vain where there can be no index.
     let cache = in_cache_folder().filter(|folder| folder.is_dir());
     if beside.is_none() && cache.is_none() {
-        return moments;
+        return None;
     }
-    let Ok(identity) = capture.identity() else { return moments };
+    let identity = capture.identity().ok()?;
     let cached = in_cache(identity).filter(|path| path.is_file());
     for path in beside.into_iter().chain(cached) {
         match read(&path, identity) {
-            Ok(index) => return moments.with_index(Arc::new(index)),
+            Ok(index) => return Some(Arc::new(index)),
             Err(why) if !quiet => say(format_args!(
                 "warning: {}: {why}: it is not used; `backsight index` makes one that is",
                 path.display()
@@ -53,7 +58,7 @@ pub fn moments<'c>(arguments: &CaptureArgs, capture: &'c Capture, quiet: bool) -
             Err(_) => {}
         }
     }
-    moments
+    None
 }
 
 fn in_cache_folder() -> Option<PathBuf> {

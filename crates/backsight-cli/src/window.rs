@@ -86,12 +86,12 @@ impl WindowArgs {
     }
 
     /// The window of a source; `None` if the source does not come to the moment that it is around.
-    fn of<'c>(
+    pub fn of<'c>(
         &self,
         moments: &Moments<'c>,
         decode: &Decode<'c, Execution>,
         source: &Source,
-    ) -> Result<Option<Window>> {
+    ) -> backsight::Result<Option<Window>> {
         let around = |moment: Moment| Window { from: moment.earlier(AROUND), to: moment.later(AROUND) };
         match (self.last, self.around) {
             (Some(number), _) => Ok(Some(Window::last(number))),

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use backsight::core::TraceId;
 use backsight::decode::{self as library, Decode, Kind as What, Span};
 use backsight::image::Window;
-use backsight::{Buffer, Capture, Event, Item, Packet, Source, Summary};
+use backsight::moments::Moments;
+use backsight::{Buffer, Capture, Event, Item, Source, Summary};
 
 use crate::gather::Gathering;
 use crate::output::Output;
@@ -18,6 +19,7 @@ use crate::rows::{
 use crate::table::{Field, Table};
 use crate::texts::TextId;
 use crate::tracker::Until;
+use crate::window::{Followed, PacketRows};
 use crate::{Error, Result};
 
 /// Decodes what a query asks for, until the output wants no more.
@@ -44,6 +46,12 @@ pub(crate) fn decode(query: &Query, capture: &Capture, piece: Option<&Piece>, ou
         }
     }
     Ok(())
+}
+
+/// What is read of a source.
+enum Place<'c> {
+    Span(Span),
+    Window(Moments<'c>, &'c Source, backsight::moments::Window),
 }
 
 /// A query while it is read.
@@ -90,7 +98,8 @@ impl Reading<'_> {
                 }
             }
         }
-        let is_about_buffer = self.query.table == Table::Damage && self.query.sources.is_empty();
+        let takes_all = self.query.sources.is_empty() && self.query.part.is_none();
+        let is_about_buffer = self.query.table == Table::Damage && takes_all;
         if is_about_buffer && piece.is_none_or(|piece| piece.source.is_none()) {
             return Ok(self.buffer_damage(of_buffer, &contents));
         }
@@ -120,22 +129,33 @@ impl Reading<'_> {
             Some(piece) => piece.span(),
             None => Span::all(source.buffer(), source.id()),
         };
+        let part = match &self.query.part {
+            Some((part, index)) => {
+                let moments = self.capture.moments();
+                let moments =
+                    index.iter().fold(moments, |moments, index| moments.with_index(Arc::clone(index)));
+                let window = (part.window_of)(&moments, &self.prepared(self.capture.execution()), source)?;
+                let Some(window) = window else { return Ok(ControlFlow::Continue(())) };
+                Place::Window(moments, source, window)
+            }
+            None => Place::Span(span),
+        };
         if self.query.table == Table::Packets {
-            return self.packets(&span, of);
+            return self.packets(&part, of);
         }
         let code = self.capture.code()?.seen_by(source);
         let (harts, pending) = piece.map_or_else(Default::default, |piece| piece.handed_over(&code));
         let fields = self.fields.clone();
         Ok(match self.query.table {
-            Table::Ranges => self.ranges(&span, Ranges::new(of, code, &fields, harts))?,
-            Table::Branches => self.follow(&span, Branches::new(of, code, &fields, harts, pending))?.0,
-            Table::Events => self.follow(&span, Events::new(of, code, &fields, harts))?.0,
-            Table::Calls => self.follow(&span, Calls::new(of, code))?.0,
+            Table::Ranges => self.ranges(&part, Ranges::new(of, code, &fields, harts))?,
+            Table::Branches => self.follow(&part, Branches::new(of, code, &fields, harts, pending))?.0,
+            Table::Events => self.follow(&part, Events::new(of, code, &fields, harts))?.0,
+            Table::Calls => self.follow(&part, Calls::new(of, code))?.0,
             Table::Damage => {
-                let (outcome, summary) = self.follow(&span, Damage::of_source(of, code, &fields))?;
-                match outcome {
-                    ControlFlow::Continue(()) => self.bytes_lost(&summary, of),
-                    ControlFlow::Break(()) => outcome,
+                let (outcome, summary) = self.follow(&part, Damage::of_source(of, code, &fields))?;
+                match summary.filter(|_| outcome.is_continue()) {
+                    Some(summary) => self.bytes_lost(&summary, of),
+                    None => outcome,
                 }
             }
             Table::Sources | Table::Packets => ControlFlow::Continue(()),
@@ -157,16 +177,40 @@ impl Reading<'_> {
     }
 
     /// Ranges are many: they are gathered in the loop of the decoder.
-    fn ranges(&mut self, span: &Span, table: Ranges<'_>) -> Result<ControlFlow<()>> {
+    fn ranges(&mut self, part: &Place<'_>, table: Ranges<'_>) -> Result<ControlFlow<()>> {
         let decode = self.prepared(self.capture.execution());
         let mut gathering = Gathering::new(table, self.query, &mut *self.output);
-        decode.span(span).run_to(&mut gathering)?;
+        match part {
+            Place::Span(span) => drop(decode.span(span).run_to(&mut gathering)?),
+            Place::Window(moments, source, window) => {
+                moments.take(decode, source, *window, &mut gathering)?;
+            }
+        }
         Ok(gathering.end())
     }
 
-    /// Any other table of what was executed.
-    fn follow<T: Follow>(&mut self, span: &Span, mut table: T) -> Result<(ControlFlow<()>, Summary)> {
+    /// Any other table of what was executed. The summary is that of a whole span.
+    fn follow<T: Follow>(
+        &mut self,
+        part: &Place<'_>,
+        mut table: T,
+    ) -> Result<(ControlFlow<()>, Option<Summary>)> {
         let decode = self.prepared(self.capture.execution());
+        let span = match part {
+            Place::Span(span) => span,
+            Place::Window(moments, source, window) => {
+                let rows = Vec::with_capacity(T::CHUNK);
+                let (span, outcome) = (None, ControlFlow::Continue(()));
+                let mut followed = Followed { table, rows, span, output: &mut *self.output, outcome };
+                moments.take(decode, source, *window, &mut followed)?;
+                let Followed { mut table, mut rows, output, outcome, .. } = followed;
+                if outcome.is_break() {
+                    return Ok((outcome, None));
+                }
+                table.finish(&mut rows);
+                return Ok((output.take(&mut table, &mut rows), None));
+            }
+        };
         let (mut rows, mut window) = (Vec::with_capacity(T::CHUNK), None);
         let mut until = Until::new(self.query.until);
         let output = &mut *self.output;
@@ -177,27 +221,34 @@ impl Reading<'_> {
             take(&item, &mut table, &mut rows, &mut window, output)
         })?;
         if summary.stopped && !until.is_passed {
-            return Ok((ControlFlow::Break(()), summary));
+            return Ok((ControlFlow::Break(()), Some(summary)));
         }
         if span.end.is_none() || until.is_passed {
             table.finish(&mut rows);
         }
-        Ok((output.take(&mut table, &mut rows), summary))
+        Ok((output.take(&mut table, &mut rows), Some(summary)))
     }
 
-    fn packets(&mut self, span: &Span, of: OfSource) -> Result<ControlFlow<()>> {
-        let (mut table, mut rows) = (Packets::new(of, &self.fields), Vec::with_capacity(Packets::CHUNK));
+    fn packets(&mut self, part: &Place<'_>, of: OfSource) -> Result<ControlFlow<()>> {
         let decode = self.prepared(self.capture.packets());
+        let execution = self.prepared(self.capture.execution());
+        let (table, rows) = (Packets::new(of, &self.fields), Vec::with_capacity(Packets::CHUNK));
         let output = &mut *self.output;
-        let summary = decode.span(span).run(|item: Item<'_, Packet>| {
-            table.packet(&item, &mut rows);
-            if rows.len() < Packets::CHUNK {
-                ControlFlow::Continue(())
-            } else {
-                output.take(&mut table, &mut rows)
+        let mut taken = PacketRows { table, rows, output, outcome: ControlFlow::Continue(()) };
+        match part {
+            Place::Span(span) => {
+                if decode.span(span).run_to(&mut taken)?.stopped {
+                    taken.outcome = ControlFlow::Break(());
+                }
             }
-        })?;
-        if summary.stopped { Ok(ControlFlow::Break(())) } else { Ok(output.take(&mut table, &mut rows)) }
+            Place::Window(moments, source, window) => {
+                if let Some(positions) = moments.positions_of(&execution, source, *window)? {
+                    moments.take_packets(decode, source, positions, &mut taken)?;
+                }
+            }
+        }
+        let PacketRows { mut table, mut rows, output, outcome } = taken;
+        if outcome.is_break() { Ok(outcome) } else { Ok(output.take(&mut table, &mut rows)) }
     }
 
     fn source_row(&mut self, source: &Source, bytes: u64) -> Result<ControlFlow<()>> {
@@ -267,7 +318,7 @@ fn run_events(decode: Decode<'_, library::Execution>, span: &Span, sink: Sink<'_
     Ok(decode.span(span).run(|item: Item<'_, Event>| sink(item))?)
 }
 
-fn take<T: Follow>(
+pub(crate) fn take<T: Follow>(
     item: &Item<'_, Event>,
     table: &mut T,
     rows: &mut Vec<T::Row>,

@@ -24,7 +24,7 @@
 //! `rows/` a file for each table, `output` (rows to columns to batches), `gather` (ranges as numbers of blocks that come
 //! again, with the columns of each block computed once for all batches), `shape` (which value of a column each row has),
 //! `steps` (where rows were reported, a byte for each), `plan` and `piece` (spans of sources that are read anywhere, on
-//! `decode::span` of `backsight`), `identity`; with the feature `arrow` record batches, with `export` Parquet and streams
+//! `decode::span` of `backsight`), `window` (what lies between two moments), `identity`; with the feature `arrow` record batches, with `export` Parquet and streams
 //! of Arrow (`export/repeats`: what rows of ranges repeat is found once, among the numbers of blocks, and every column is
 //! compressed by it).
 
@@ -56,6 +56,7 @@ mod steps;
 mod table;
 mod texts;
 mod tracker;
+mod window;
 
 pub use error::{Error, Result};
 pub use filter::Filter;
@@ -65,3 +66,4 @@ pub use plan::{PlanOptions, Wanted, plan};
 pub use query::Query;
 pub use reader::{Batch, Batches};
 pub use table::{Column, Kind, Table};
+pub use window::{IndexOf, Part, WindowOf};

@@ -1,9 +1,12 @@
 //! What is asked for.
 
+#[cfg(feature = "export")]
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use backsight::Capture;
+use backsight::moments::Index;
 
 use crate::filter::Filter;
 use crate::identity::Guard;
@@ -11,6 +14,7 @@ use crate::piece::Piece;
 use crate::reader::Batches;
 use crate::rows::MOST_BLOCKS;
 use crate::table::{Column, Field, Table};
+use crate::window::Part;
 use crate::{Error, Result};
 
 /// Rows of a batch, if nothing else is said.
@@ -27,6 +31,8 @@ pub struct Query {
     pub(crate) filter: Option<Filter>,
     pub(crate) limit: Option<u64>,
     pub(crate) until: Option<u64>,
+    /// Which part of each source, and the index of the capture that is read.
+    pub(crate) part: Option<(Part, Option<Arc<Index>>)>,
     pub(crate) batch_rows: usize,
     pub(crate) buffers: Vec<String>,
     pub(crate) sources: Vec<u8>,
@@ -46,6 +52,7 @@ impl std::fmt::Debug for Query {
             filter,
             limit,
             until,
+            part,
             batch_rows,
             buffers,
             sources,
@@ -62,6 +69,7 @@ impl std::fmt::Debug for Query {
             .field("filter", &filter.as_ref().map(Filter::text))
             .field("limit", limit)
             .field("until", until)
+            .field("part", part)
             .field("batch_rows", batch_rows)
             .field("buffers", buffers)
             .field("sources", sources)
@@ -81,6 +89,7 @@ impl Query {
             filter: None,
             limit: None,
             until: None,
+            part: None,
             batch_rows: BATCH_ROWS,
             buffers: Vec::new(),
             sources: Vec::new(),
@@ -137,6 +146,30 @@ impl Query {
         }
         self.until = Some(time);
         Ok(self)
+    }
+
+    /// Only a part of each source. There is one of every table but `sources`, which is about all of a source. Cycles are counted from its
+    /// beginning, calls are those that are seen in it, and damage is that of execution.
+    ///
+    /// # Errors
+    /// If the table has no parts.
+    pub fn part(mut self, part: Part) -> Result<Self> {
+        if self.table == Table::Sources {
+            return Err(Error::misuse(
+                "table sources is about whole sources: leave out --from, --to, --last and --around",
+            ));
+        }
+        self.part = Some((part, None));
+        Ok(self)
+    }
+
+    /// The same of a capture that was opened from a place: its index is looked for.
+    #[cfg(feature = "export")]
+    pub(crate) fn of_capture(mut self, path: &Path, capture: &Capture) -> Self {
+        if let Some((part, index)) = &mut self.part {
+            *index = (part.index_of)(path, capture);
+        }
+        self
     }
 
     /// About so many rows in a batch.

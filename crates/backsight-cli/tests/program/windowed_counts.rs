@@ -197,13 +197,13 @@ fn packets_of_windows_that_meet_are_all_packets() {
 #[test]
 fn the_packets_of_a_window_are_those_that_report_it() {
     let capture = bundled("calls-riscv64").display().to_string();
-    let listed = line(&format!("flow {capture} --from #1000 --to #1040 --format json --quiet")).done().out;
+    let listed = line(&format!("flow {capture} --from #1000 --to #9000 --format json --quiet")).done().out;
     let index = |line: &str| serde_json::from_str::<Value>(line).expect("JSON")["index"].as_u64();
     let first = listed.lines().find_map(index).expect("an index");
     let packets =
-        line(&format!("packets {capture} --from #1000 --to #1040 --format json --quiet")).done().out;
+        line(&format!("packets {capture} --from #1000 --to #9000 --format json --quiet")).done().out;
     assert_eq!(packets.lines().next().and_then(index), Some(first));
-    let run = line(&format!("packets {capture} --from #1000 --to #1040 --format summary")).done();
+    let run = line(&format!("packets {capture} --from #1000 --to #9000 --format summary")).done();
     let said = format!("{} packet", packets.lines().count());
     assert!(run.err.contains(&said) && run.err.contains(" decoded"), "{said}: {}", run.err);
 }

@@ -51,7 +51,8 @@ fn words(query: &Query, layout: FileLayout) -> String {
     let columns: Vec<_> = query.chosen().iter().map(|column| (column.name, column.kind.name())).collect();
     let filter = query.filter.as_ref().map(crate::Filter::text);
     let FileLayout { row_group, compress } = layout;
-    let asked = (columns, filter, query.until, &query.buffers, &query.sources);
+    let part = query.part.as_ref().map(|(part, _)| &part.words);
+    let asked = (columns, filter, query.until, part, &query.buffers, &query.sources);
     json!([asked, [row_group, usize::from(compress)], env!("CARGO_PKG_VERSION")]).to_string()
 }
 

@@ -183,6 +183,7 @@ impl CaptureExport<'_> {
         exported: &mut Exported,
     ) -> Result<Option<String>> {
         for (query, remaining) in self.export.queries.iter().zip(remaining) {
+            let query = &query.clone().of_capture(self.path, capture);
             let pieces = match plan(query.table(), capture, self.path, PlanOptions { bytes: usize::MAX }) {
                 Ok(pieces) => pieces,
                 Err(error) => return Ok(Some(error.to_string())),

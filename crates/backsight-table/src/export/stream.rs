@@ -35,8 +35,9 @@ pub fn write_stream(
         query.limit = remaining;
         // What cannot be looked at cannot be opened either.
         let guard = Guard::new(path);
-        let opened =
-            open(path).map_err(Error::from).and_then(|capture| query.guard(guard?).read_arrow(&capture));
+        let opened = open(path)
+            .map_err(Error::from)
+            .and_then(|capture| query.of_capture(path, &capture).guard(guard?).read_arrow(&capture));
         let mut reader = match opened {
             Ok(reader) => reader,
             Err(error) => {

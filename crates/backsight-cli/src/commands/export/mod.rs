@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgGroup, Args, ValueEnum};
 
 use crate::args::{CaptureArgs, ImageArgs, parse_number};
+use crate::window::WindowArgs;
 
 #[cfg(feature = "tables")]
 mod write;
@@ -60,7 +61,7 @@ pub struct Export {
     limit: Option<u64>,
 
     /// Read each source until its first timestamp after this one: what comes later is not decoded
-    #[arg(long, value_name = "TIME", value_parser = parse_number)]
+    #[arg(long, value_name = "TIME", value_parser = parse_number, conflicts_with_all = ["from", "to", "last", "around"])]
     until: Option<u64>,
 
     /// How pages of Parquet are compressed, where that saves something; `snappy` if nothing is said
@@ -71,6 +72,9 @@ pub struct Export {
     #[arg(long, value_name = "N", conflicts_with_all = ["arrow", "describe"],
         value_parser = clap::value_parser!(u32).range(1..))]
     row_group: Option<u32>,
+
+    #[command(flatten)]
+    window: WindowArgs,
 
     /// No summary, no progress, no warnings
     #[arg(long, short)]
@@ -91,6 +95,7 @@ const EXAMPLES: &str = "Examples:
   duckdb -c \"select function, sum(instructions) n from 'out/ranges/**/*.parquet' group by 1 order by 2 desc limit 20\"
   backsight export boards/*/capture --table all --parquet fleet
   backsight export capture/ --columns start,function --where \"function in ('read', 'write')\" --arrow - | python3 -c '…'
+  backsight export capture/ --table ranges --from 3.2s --to 3.3s --arrow spike.arrow
   backsight export capture/ --table all --describe";
 
 /// Says how to get a program that can do it.

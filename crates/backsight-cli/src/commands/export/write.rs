@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use backsight_table::export::{self, Step};
-use backsight_table::{Query, Table};
+use backsight_table::{Part, Query, Table};
 
 use super::{Compression, Export};
 use crate::args::CaptureArgs;
 use crate::failure::{Failure, Result};
+use crate::index_file;
 use crate::output::{Inputs, Output, counted, say};
 use crate::progress::Progress;
 
@@ -27,16 +28,28 @@ pub fn run(command: &Export) -> Result {
     write(command, queries)
 }
 
-fn tables(names: &[String]) -> Result<Vec<Table>> {
+fn tables(names: &[String], has_window: bool) -> Result<Vec<Table>> {
     if names.iter().any(|name| name == "all") {
-        return Ok(Table::ALL.to_vec());
+        let all = Table::ALL.iter().copied();
+        return Ok(all.filter(|table| !has_window || *table != Table::Sources).collect());
     }
     Ok(names.iter().map(|name| name.parse()).collect::<backsight_table::Result<_>>()?)
 }
 
+/// The window that is wanted, if it is not everything.
+fn part(command: &Export) -> Option<Part> {
+    let (window, quiet) = (command.window.clone(), command.quiet);
+    command.window.is_given().then(|| Part {
+        words: window.words(),
+        window_of: Arc::new(move |moments, decode, source| window.of(moments, decode, source)),
+        index_of: Arc::new(move |path, capture| index_file::find(path, capture, quiet)),
+    })
+}
+
 fn queries(command: &Export) -> Result<Vec<Query>> {
     let mut queries = Vec::new();
-    for table in tables(&command.table)? {
+    let part = part(command);
+    for table in tables(&command.table, part.is_some())? {
         let mut query = Query::new(table);
         if !command.columns.is_empty() {
             query = query.columns(&command.columns)?;
@@ -47,6 +60,9 @@ fn queries(command: &Export) -> Result<Vec<Query>> {
         query = command.limit.into_iter().fold(query, Query::limit);
         if let Some(time) = command.until {
             query = query.until(time)?;
+        }
+        if let Some(part) = &part {
+            query = query.part(part.clone())?;
         }
         query = command.capture.buffer.iter().fold(query, |query, name| query.buffer(name));
         query = command.capture.id.iter().fold(query, |query, id| query.source(*id as u8));
