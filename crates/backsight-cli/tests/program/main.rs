@@ -9,6 +9,7 @@ mod doctor;
 mod etrace;
 mod finding;
 mod flow;
+mod gdb;
 mod host_files;
 mod hostile;
 mod listing_options;
