@@ -12,6 +12,7 @@ use crate::Ended;
 use crate::qemu::QemuError;
 use crate::retired::RetiredError;
 use crate::settings::SettingError;
+use crate::units::UnitError;
 
 /// Why something could not be run or recorded.
 #[derive(Debug)]
@@ -50,7 +51,7 @@ pub enum Error {
     /// A setting of a trace unit.
     Setting(SettingError),
     /// A trace unit or the funnel cannot go on.
-    Unit(String),
+    Unit(UnitError),
     /// The simulator cannot run the program.
     Simulator {
         /// The program.
@@ -138,7 +139,7 @@ impl fmt::Display for Error {
             }
             Self::NoArchive(path) => write!(f, "{}: an archive ends in .zip", path.display()),
             Self::Setting(error) => error.fmt(f),
-            Self::Unit(why) => f.write_str(why),
+            Self::Unit(error) => error.fmt(f),
             Self::Simulator { program, error: error @ ElfError::Dynamic } => {
                 write!(f, "{}: {error}, or run it under QEMU: --qemu --sysroot DIR", program.display())
             }
@@ -170,6 +171,7 @@ impl std::error::Error for Error {
             Self::Image(error) => Some(error),
             Self::Capture(error) => Some(error),
             Self::Setting(error) => Some(error),
+            Self::Unit(error) => Some(error),
             _ => None,
         }
     }

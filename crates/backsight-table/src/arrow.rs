@@ -76,7 +76,7 @@ impl Query {
 
 /// What is kept of a column from batch to batch.
 #[derive(Debug, Default)]
-struct Kept {
+struct ColumnMemory {
     /// Texts, and the same as an array of Arrow.
     dictionary: Option<(Arc<[Arc<str>]>, ArrayRef)>,
     /// The values of the last batch. Once nobody else has them, their memory is used again: to ask the system for it costs as
@@ -84,7 +84,7 @@ struct Kept {
     last: Option<Buffer>,
 }
 
-impl Kept {
+impl ColumnMemory {
     /// Memory for the values of a column.
     fn room<T: ArrowNativeType>(&mut self) -> Vec<T> {
         self.last.take().and_then(|last| last.into_vec().ok()).unwrap_or_default()
@@ -116,14 +116,14 @@ pub struct Reader {
     batches: Batches,
     schema: SchemaRef,
     /// Of each column.
-    kept: Vec<Kept>,
+    kept: Vec<ColumnMemory>,
 }
 
 impl Reader {
     /// Reads batches.
     pub fn new(batches: Batches) -> Self {
         let schema = schema_of(batches.columns().iter().copied());
-        let kept = batches.columns().iter().map(|_| Kept::default()).collect();
+        let kept = batches.columns().iter().map(|_| ColumnMemory::default()).collect();
         Self { batches, schema, kept }
     }
 
@@ -152,7 +152,7 @@ impl Reader {
 }
 
 /// A batch with a value for each row, and what decided which.
-fn record_batch_of(batch: Batch, schema: &SchemaRef, kept: &mut [Kept]) -> (RecordBatch, Shape) {
+fn record_batch_of(batch: Batch, schema: &SchemaRef, kept: &mut [ColumnMemory]) -> (RecordBatch, Shape) {
     let Batch { columns, rows, shape } = batch;
     let arrays = columns.into_iter().zip(kept).map(|(column, kept)| match Arc::try_unwrap(column) {
         Ok(column) if column.layout == Layout::Rows => array(own(column, kept), kept),
@@ -169,7 +169,7 @@ fn record_batch_of(batch: Batch, schema: &SchemaRef, kept: &mut [Kept]) -> (Reco
 /// The same for tests that have made one.
 #[cfg(all(test, feature = "export"))]
 pub(crate) fn expand(batch: Batch, schema: &SchemaRef) -> RecordBatch {
-    let mut kept: Vec<_> = batch.columns.iter().map(|_| Kept::default()).collect();
+    let mut kept: Vec<_> = batch.columns.iter().map(|_| ColumnMemory::default()).collect();
     record_batch_of(batch, schema, &mut kept).0
 }
 
@@ -197,7 +197,7 @@ enum Expanded {
 }
 
 /// A column with a value for each row.
-fn expanded(column: &FinishedColumn, shape: &Shape, rows: usize, kept: &mut Kept) -> Expanded {
+fn expanded(column: &FinishedColumn, shape: &Shape, rows: usize, kept: &mut ColumnMemory) -> Expanded {
     let FinishedColumn { values, valid, layout } = column;
     let all = || 0..rows;
     let nulls = valid.as_ref().map(|valid| {
@@ -232,7 +232,7 @@ fn expanded(column: &FinishedColumn, shape: &Shape, rows: usize, kept: &mut Kept
 }
 
 /// A column that has a value for each row.
-fn own(column: FinishedColumn, kept: &mut Kept) -> Expanded {
+fn own(column: FinishedColumn, kept: &mut ColumnMemory) -> Expanded {
     let nulls = column.valid.map(NullBuffer::from);
     match column.values {
         FinishedValues::Plain(values) => Expanded::Values(values, nulls),
@@ -241,11 +241,11 @@ fn own(column: FinishedColumn, kept: &mut Kept) -> Expanded {
     }
 }
 
-fn numbers<T: ArrowPrimitiveType>(values: Vec<T::Native>, nulls: Nulls, kept: &mut Kept) -> ArrayRef {
+fn numbers<T: ArrowPrimitiveType>(values: Vec<T::Native>, nulls: Nulls, kept: &mut ColumnMemory) -> ArrayRef {
     Arc::new(PrimitiveArray::<T>::new(kept.buffer(values), nulls))
 }
 
-fn array(column: Expanded, kept: &mut Kept) -> ArrayRef {
+fn array(column: Expanded, kept: &mut ColumnMemory) -> ArrayRef {
     let (values, nulls) = match column {
         Expanded::Values(values, nulls) => (values, nulls),
         Expanded::Words { keys, values, nulls } => {

@@ -17,7 +17,7 @@ pub trait Protocol: Configuration {
     /// What the configuration says of the packets.
     type Rules: Clone + Debug;
     /// What changes with the packets, beside position and state.
-    type Known: Clone + Debug + Default + PartialEq + Send + Sync + 'static;
+    type Progress: Clone + Debug + Default + PartialEq + Send + Sync + 'static;
 
     /// What the configuration says.
     fn rules(&self, options: &Options) -> Self::Rules;
@@ -32,7 +32,7 @@ pub trait Protocol: Configuration {
     fn close<C: Code>(follower: &mut Follower<C, Self>, at: At, sink: &mut impl Sink);
 
     /// Packets are missing here.
-    fn forget(known: &mut Self::Known);
+    fn forget(known: &mut Self::Progress);
 }
 
 /// Follows the execution that a stream reports.
@@ -40,7 +40,7 @@ pub trait Protocol: Configuration {
 pub struct Follower<C, P: Protocol> {
     pub(crate) tracker: Tracker<C>,
     pub(crate) rules: P::Rules,
-    pub(crate) known: P::Known,
+    pub(crate) known: P::Progress,
     pub(crate) end: u64,
 }
 
@@ -48,7 +48,7 @@ pub struct Follower<C, P: Protocol> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct FollowerState<P: Protocol> {
     tracker: TrackerState,
-    known: P::Known,
+    known: P::Progress,
     end: u64,
 }
 
@@ -63,7 +63,7 @@ impl<C: Code, P: Protocol> Follower<C, P> {
         Self {
             tracker: Tracker::new(code, config.reading(), options),
             rules: config.rules(&options),
-            known: P::Known::default(),
+            known: P::Progress::default(),
             end: 0,
         }
     }

@@ -36,7 +36,7 @@ pub struct Rules {
 
 /// What is known of the newest instruction and of data.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Known {
+pub struct Progress {
     pub(super) held: Held,
     pub(super) data: Data,
     /// It was reported that nobody knows where execution is.
@@ -49,7 +49,7 @@ pub struct Known {
 
 impl Protocol for Config {
     type Rules = Rules;
-    type Known = Known;
+    type Progress = Progress;
 
     fn rules(&self, options: &Options) -> Rules {
         let p_headers = PHeaders::new(self);
@@ -85,7 +85,7 @@ impl Protocol for Config {
         follower.lose(at, sink);
     }
 
-    fn forget(known: &mut Known) {
+    fn forget(known: &mut Progress) {
         known.held.clear();
         known.data = Data::default();
         known.is_lost = false;

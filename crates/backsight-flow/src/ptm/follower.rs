@@ -25,11 +25,11 @@ pub struct Rules {
 
 /// The calls that a PTM remembers.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Known {
+pub struct Progress {
     pub(super) stack: ReturnStack<[Entry; STACK_DEPTH]>,
 }
 
-impl Default for Known {
+impl Default for Progress {
     fn default() -> Self {
         Self { stack: ReturnStack::fixed() }
     }
@@ -37,7 +37,7 @@ impl Default for Known {
 
 impl Protocol for Config {
     type Rules = Rules;
-    type Known = Known;
+    type Progress = Progress;
 
     fn rules(&self, _options: &Options) -> Rules {
         Rules {
@@ -66,7 +66,7 @@ impl Protocol for Config {
         Self::forget(&mut follower.known);
     }
 
-    fn forget(known: &mut Known) {
+    fn forget(known: &mut Progress) {
         known.stack.clear();
     }
 }

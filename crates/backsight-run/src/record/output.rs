@@ -13,7 +13,7 @@ use super::description::Description;
 use super::folder::{CaptureFolder, DescribeError};
 use super::threads::ThreadUnits;
 use crate::retired::RetiredWriter;
-use crate::units::EventCause;
+use crate::units::{EventCause, UnitError};
 use crate::{Error, TRUTH};
 
 /// Name of the file of a capture with the instructions that caused events, where the core is modelled.
@@ -152,9 +152,9 @@ impl TraceOutput {
     }
 
     /// Does something; what goes wrong ends everything.
-    fn attempt(&mut self, act: impl FnOnce(&mut ThreadUnits) -> Result<(), String>) {
+    fn attempt(&mut self, act: impl FnOnce(&mut ThreadUnits) -> Result<(), UnitError>) {
         if let Err(error) = act(&mut self.units) {
-            self.fail(error);
+            self.fail(error.to_string());
         }
     }
 
@@ -228,7 +228,7 @@ impl TraceOutput {
     }
 
     /// Does something to the units that is no execution.
-    fn between(&mut self, act: impl FnOnce(&mut ThreadUnits) -> Result<(), String>) {
+    fn between(&mut self, act: impl FnOnce(&mut ThreadUnits) -> Result<(), UnitError>) {
         self.end_portion();
         self.attempt(act);
     }

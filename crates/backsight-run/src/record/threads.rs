@@ -9,7 +9,7 @@ use backsight_capture::events::Item;
 use backsight_core::{Execution, RetiredBlocks, TraceId};
 use backsight_unit::Funnel;
 
-use crate::units::{EventCause, MessageUnit, TraceUnit, UnitDescription, UnitFigures, UnitTemplate};
+use crate::units::{EventCause, MessageUnit, TraceUnit, UnitDescription, UnitError, UnitFigures, UnitTemplate};
 
 /// Bytes that the funnel takes from one source before the next has its turn.
 const HOLD: usize = 8;
@@ -60,7 +60,7 @@ impl ThreadUnits {
         template: Box<dyn UnitTemplate>,
         several: bool,
         messages: Option<MessageUnit>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, UnitError> {
         let framed = several || messages.is_some() || template.framing().is_none();
         let template = if framed { template.in_frames() } else { template };
         let funnel = || Funnel::new(FormatterConfig::new(Framing::Coresight), HOLD);
@@ -73,7 +73,7 @@ impl ThreadUnits {
     }
 
     /// Steps of execution, of whichever threads.
-    pub fn push(&mut self, mut items: &[Execution]) -> Result<(), String> {
+    pub fn push(&mut self, mut items: &[Execution]) -> Result<(), UnitError> {
         loop {
             let change = items.iter().position(|item| matches!(item, Execution::Thread(_)));
             let (now, later) = items.split_at(change.unwrap_or(items.len()));
@@ -83,7 +83,7 @@ impl ThreadUnits {
                 if has_messages {
                     *time = now.iter().fold(*time, clock);
                 }
-                unit.push(now, bytes)?;
+                unit.push(now, bytes);
             }
             match later.split_first() {
                 Some((&Execution::Thread(thread), rest)) => {
@@ -97,18 +97,19 @@ impl ThreadUnits {
     }
 
     /// Blocks that the current thread executed.
-    pub fn push_blocks(&mut self, blocks: &RetiredBlocks<'_>) -> Result<(), String> {
+    pub fn push_blocks(&mut self, blocks: &RetiredBlocks<'_>) -> Result<(), UnitError> {
         let has_messages = self.has_messages();
         let Some(ThreadUnit { unit, bytes, now, .. }) = self.current()? else { return Ok(()) };
         if has_messages {
             *now += blocks.count();
         }
-        unit.push_blocks(blocks, bytes)
+        unit.push_blocks(blocks, bytes);
+        Ok(())
     }
 
     /// The unit of the thread that executes.
     #[inline(always)]
-    fn current(&mut self) -> Result<Option<&mut ThreadUnit>, String> {
+    fn current(&mut self) -> Result<Option<&mut ThreadUnit>, UnitError> {
         if self.threads.is_empty() {
             self.switch_to(0)?;
         }
@@ -121,7 +122,7 @@ impl ThreadUnits {
     }
 
     /// Hands on what the unit of the current thread has written, if it is enough.
-    pub fn hand_on(&mut self) -> Result<(), String> {
+    pub fn hand_on(&mut self) -> Result<(), UnitError> {
         match (&mut self.framed, self.threads.get_mut(self.current)) {
             (Some(framed), Some(ThreadUnit { id, bytes, .. })) if bytes.len() >= PORTION => {
                 framed.take(*id, bytes)
@@ -141,7 +142,7 @@ impl ThreadUnits {
     }
 
     /// The current thread wrote to its standard output or error.
-    pub fn output(&mut self, stream: u8, bytes: &[u8]) -> Result<(), String> {
+    pub fn output(&mut self, stream: u8, bytes: &[u8]) -> Result<(), UnitError> {
         let now = self.threads.get(self.current).map_or(0, |thread| thread.now);
         let (Some(messages), Some(framed)) = (&mut self.messages, &mut self.framed) else { return Ok(()) };
         let mut trace = Vec::new();
@@ -150,7 +151,7 @@ impl ThreadUnits {
     }
 
     /// The operating system did something at a time.
-    pub fn event(&mut self, time: u64, item: &Item) -> Result<(), String> {
+    pub fn event(&mut self, time: u64, item: &Item) -> Result<(), UnitError> {
         let (Some(messages), Some(framed)) = (&mut self.messages, &mut self.framed) else { return Ok(()) };
         let mut trace = Vec::new();
         messages.event(time, item, &mut trace);
@@ -158,7 +159,7 @@ impl ThreadUnits {
     }
 
     /// The unit of the current thread writes a timestamp.
-    pub fn request_timestamp(&mut self, time: u64) -> Result<(), String> {
+    pub fn request_timestamp(&mut self, time: u64) -> Result<(), UnitError> {
         let Some(ThreadUnit { unit, bytes, .. }) = self.threads.get_mut(self.current) else { return Ok(()) };
         unit.request_timestamp(time, bytes);
         self.hand_on()
@@ -173,7 +174,7 @@ impl ThreadUnits {
     }
 
     /// The thread that executes from now on.
-    fn switch_to(&mut self, thread: u32) -> Result<(), String> {
+    fn switch_to(&mut self, thread: u32) -> Result<(), UnitError> {
         if let Some(known) = self.threads.iter().position(|other| other.thread == thread) {
             self.current = known;
             return Ok(());
@@ -182,7 +183,7 @@ impl ThreadUnits {
         let id = TraceId::new(number.min(0x7F) as u8);
         let is_taken = self.messages.as_ref().is_some_and(|unit| unit.id() == id);
         if !id.is_source() || is_taken {
-            return Err(format!("too many threads: there are trace IDs for {}", self.threads.len()));
+            return Err(UnitError::TooManyThreads(self.threads.len()));
         }
         let unit = self.template.build(id)?;
         self.current = self.threads.len();
@@ -191,9 +192,9 @@ impl ThreadUnits {
     }
 
     /// Execution ends.
-    pub fn finish(&mut self) -> Result<(), String> {
+    pub fn finish(&mut self) -> Result<(), UnitError> {
         for ThreadUnit { unit, bytes, id, .. } in &mut self.threads {
-            unit.finish(bytes)?;
+            unit.finish(bytes);
             if let Some(framed) = &mut self.framed {
                 framed.take(*id, bytes)?;
             }
@@ -201,7 +202,7 @@ impl ThreadUnits {
         match &mut self.framed {
             Some(Framed { funnel, bytes }) => {
                 let sink = &mut |frames: &[u8]| bytes.extend_from_slice(frames);
-                funnel.finish(sink).map_err(|error| error.to_string())
+                funnel.finish(sink).map_err(UnitError::Frames)
             }
             None => Ok(()),
         }
@@ -269,10 +270,10 @@ fn clock(now: u64, item: &Execution) -> u64 {
 }
 
 impl Framed {
-    fn take(&mut self, id: TraceId, bytes: &mut Vec<u8>) -> Result<(), String> {
+    fn take(&mut self, id: TraceId, bytes: &mut Vec<u8>) -> Result<(), UnitError> {
         let Self { funnel, bytes: frames } = self;
         let sink = &mut |part: &[u8]| frames.extend_from_slice(part);
-        funnel.push(id, bytes, sink).map_err(|error| error.to_string())?;
+        funnel.push(id, bytes, sink).map_err(UnitError::Frames)?;
         bytes.clear();
         Ok(())
     }

@@ -7,7 +7,7 @@ use backsight_core::{Execution, Isa, TraceId};
 use backsight_unit::etm::{Protocol, Unit, UnitConfig};
 
 use super::etm4::SYSTEM_TIMESTAMPS;
-use super::{TraceUnit, TracedData, UnitDescription, UnitKind, UnitTemplate};
+use super::{TraceUnit, TracedData, UnitDescription, UnitError, UnitKind, UnitTemplate};
 use crate::settings::{SettingError, Settings, listed, number};
 
 const ISAS: &[Isa] = &[Isa::A32, Isa::T32];
@@ -91,7 +91,7 @@ impl<C: Programmed> UnitTemplate for Template<C> {
         self.0.config.traced_data()
     }
 
-    fn build(&self, id: TraceId) -> Result<Box<dyn TraceUnit>, String> {
+    fn build(&self, id: TraceId) -> Result<Box<dyn TraceUnit>, UnitError> {
         let mut unit = self.0;
         unit.config.registers_mut().traceidr = id.get().into();
         Ok(Box::new(Unit::new(unit)))
@@ -123,18 +123,16 @@ impl<C: Programmed> UnitTemplate for Template<C> {
 }
 
 impl<C: Protocol> TraceUnit for Unit<C> {
-    fn push(&mut self, items: &[Execution], out: &mut Vec<u8>) -> Result<(), String> {
+    fn push(&mut self, items: &[Execution], out: &mut Vec<u8>) {
         self.push_all(items, out);
-        Ok(())
     }
 
     fn request_timestamp(&mut self, time: u64, out: &mut Vec<u8>) {
         Self::request_timestamp(self, time, out);
     }
 
-    fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), String> {
+    fn finish(&mut self, out: &mut Vec<u8>) {
         Self::finish(self, out);
-        Ok(())
     }
 }
 

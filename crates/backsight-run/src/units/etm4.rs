@@ -7,7 +7,7 @@ use backsight_unit::etm4::{Fifo, FrontEnd, Unit, UnitConfig};
 use backsight_unit::model::{CoreModel, ModelConfig};
 
 use super::model::ModelledUnit;
-use super::{TraceUnit, TracedData, UnitDescription, UnitKind, UnitTemplate};
+use super::{TraceUnit, TracedData, UnitDescription, UnitError, UnitKind, UnitTemplate};
 use crate::settings::{SettingError, Settings, flag, listed, number, pair, range};
 
 const ISAS: &[Isa] = &[Isa::A64, Isa::A32, Isa::T32];
@@ -124,10 +124,12 @@ impl UnitTemplate for Etm4Template {
         Some(Box::new(Self { unit, model: None }))
     }
 
-    fn build(&self, id: TraceId) -> Result<Box<dyn TraceUnit>, String> {
-        let unit = Unit::new(self.with_id(id)).map_err(|error| error.to_string())?;
+    fn build(&self, id: TraceId) -> Result<Box<dyn TraceUnit>, UnitError> {
+        let unit = Unit::new(self.with_id(id)).map_err(UnitError::Etm4)?;
         Ok(match self.model {
-            Some(model) => Box::new(ModelledUnit::new(unit, CoreModel::new(model)?)),
+            Some(model) => {
+                Box::new(ModelledUnit::new(unit, CoreModel::new(model).map_err(UnitError::Model)?))
+            }
             None => Box::new(unit),
         })
     }
@@ -143,19 +145,16 @@ impl UnitTemplate for Etm4Template {
 }
 
 impl TraceUnit for Unit {
-    fn push(&mut self, items: &[Execution], out: &mut Vec<u8>) -> Result<(), String> {
+    fn push(&mut self, items: &[Execution], out: &mut Vec<u8>) {
         self.push_all(items, out);
-        Ok(())
     }
 
-    fn push_block(&mut self, block: &RetiredBlock<'_>, out: &mut Vec<u8>) -> Result<(), String> {
+    fn push_block(&mut self, block: &RetiredBlock<'_>, out: &mut Vec<u8>) {
         Unit::push_block(self, block, out);
-        Ok(())
     }
 
-    fn push_blocks(&mut self, blocks: &RetiredBlocks<'_>, out: &mut Vec<u8>) -> Result<(), String> {
+    fn push_blocks(&mut self, blocks: &RetiredBlocks<'_>, out: &mut Vec<u8>) {
         Unit::push_blocks(self, blocks, out);
-        Ok(())
     }
 
     fn request_timestamp(&mut self, time: u64, out: &mut Vec<u8>) {
@@ -166,9 +165,8 @@ impl TraceUnit for Unit {
         Unit::set_time(self, time);
     }
 
-    fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), String> {
+    fn finish(&mut self, out: &mut Vec<u8>) {
         Unit::finish(self, out);
-        Ok(())
     }
 }
 

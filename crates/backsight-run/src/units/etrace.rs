@@ -9,7 +9,7 @@ use backsight_unit::etrace::{Unit, UnitConfig};
 use backsight_unit::riscv::{Resync, ResyncMode};
 
 use super::riscv_filter::{self, Conditions, FIRST_ID, RETIRE};
-use super::{TraceUnit, UnitDescription, UnitFigures, UnitKind, UnitTemplate};
+use super::{TraceUnit, UnitError, UnitDescription, UnitFigures, UnitKind, UnitTemplate};
 use crate::settings::{SettingError, Settings, flag, listed, pair, resync};
 
 /// The row of E-Trace.
@@ -60,8 +60,8 @@ impl UnitTemplate for EtraceTemplate {
         Box::new(Self { unit: Box::new(unit), framing: "coresight" })
     }
 
-    fn build(&self, _: TraceId) -> Result<Box<dyn TraceUnit>, String> {
-        Ok(Box::new(Unit::new(*self.unit).map_err(|error| error.to_string())?))
+    fn build(&self, _: TraceId) -> Result<Box<dyn TraceUnit>, UnitError> {
+        Ok(Box::new(Unit::new(*self.unit).map_err(UnitError::Etrace)?))
     }
 
     fn describe(&self, _: TraceId) -> UnitDescription {
@@ -70,24 +70,20 @@ impl UnitTemplate for EtraceTemplate {
 }
 
 impl TraceUnit for Unit {
-    fn push(&mut self, items: &[Execution], out: &mut Vec<u8>) -> Result<(), String> {
+    fn push(&mut self, items: &[Execution], out: &mut Vec<u8>) {
         self.push_all(items, out);
-        Ok(())
     }
 
-    fn push_block(&mut self, block: &RetiredBlock<'_>, out: &mut Vec<u8>) -> Result<(), String> {
+    fn push_block(&mut self, block: &RetiredBlock<'_>, out: &mut Vec<u8>) {
         Unit::push_block(self, block, out);
-        Ok(())
     }
 
-    fn push_blocks(&mut self, blocks: &RetiredBlocks<'_>, out: &mut Vec<u8>) -> Result<(), String> {
+    fn push_blocks(&mut self, blocks: &RetiredBlocks<'_>, out: &mut Vec<u8>) {
         Unit::push_blocks(self, blocks, out);
-        Ok(())
     }
 
-    fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), String> {
+    fn finish(&mut self, out: &mut Vec<u8>) {
         Unit::finish(self, out);
-        Ok(())
     }
 
     fn figures(&self) -> UnitFigures {

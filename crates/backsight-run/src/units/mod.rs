@@ -4,6 +4,7 @@
 //! settings are read; what comes of them, a [`UnitTemplate`], makes units and says how a capture describes them. Nothing
 //! else here or in the program names a kind of unit.
 
+mod error;
 mod etm;
 mod etm4;
 mod etrace;
@@ -12,6 +13,7 @@ mod model;
 mod ntrace;
 mod riscv_filter;
 
+pub use self::error::UnitError;
 pub use self::etrace::etrace_unit;
 pub use self::messages::{MessageKind, MessageUnit};
 pub use self::model::EventCause;
@@ -99,7 +101,7 @@ pub trait UnitTemplate: Send {
     ///
     /// # Errors
     /// If there can be no such unit.
-    fn build(&self, id: TraceId) -> Result<Box<dyn TraceUnit>, String>;
+    fn build(&self, id: TraceId) -> Result<Box<dyn TraceUnit>, UnitError>;
 
     /// How a capture describes it.
     fn describe(&self, id: TraceId) -> UnitDescription;
@@ -119,25 +121,16 @@ pub enum TracedData {
 /// A unit: what one thread executes goes in, bytes of trace come out.
 pub trait TraceUnit: Send {
     /// Steps of execution; bytes go to the end of `out`.
-    ///
-    /// # Errors
-    /// If the unit cannot go on.
-    fn push(&mut self, items: &[Execution], out: &mut Vec<u8>) -> Result<(), String>;
+    fn push(&mut self, items: &[Execution], out: &mut Vec<u8>);
 
     /// Straight-line code that retired: the same as its instructions one by one.
-    ///
-    /// # Errors
-    /// If the unit cannot go on.
-    fn push_block(&mut self, block: &RetiredBlock<'_>, out: &mut Vec<u8>) -> Result<(), String> {
-        block.instructions().try_for_each(|retired| self.push(&[Execution::Instruction(retired)], out))
+    fn push_block(&mut self, block: &RetiredBlock<'_>, out: &mut Vec<u8>) {
+        block.instructions().for_each(|retired| self.push(&[Execution::Instruction(retired)], out));
     }
 
     /// Blocks that retired one after the other.
-    ///
-    /// # Errors
-    /// If the unit cannot go on.
-    fn push_blocks(&mut self, blocks: &RetiredBlocks<'_>, out: &mut Vec<u8>) -> Result<(), String> {
-        blocks.iter().try_for_each(|block| self.push_block(&block, out))
+    fn push_blocks(&mut self, blocks: &RetiredBlocks<'_>, out: &mut Vec<u8>) {
+        blocks.iter().for_each(|block| self.push_block(&block, out));
     }
 
     /// A timestamp is wanted here. Units of which [`UnitTemplate::for_system`] makes none have nothing to write.
@@ -148,10 +141,7 @@ pub trait TraceUnit: Send {
     fn set_time(&mut self, _time: u64) {}
 
     /// Execution ends here.
-    ///
-    /// # Errors
-    /// If the unit cannot go on.
-    fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), String>;
+    fn finish(&mut self, out: &mut Vec<u8>);
 
     /// The instructions that caused events since the last call, where the core is modelled.
     fn take_causes(&mut self) -> Vec<EventCause> {

@@ -82,7 +82,7 @@ impl ModelledUnit {
 }
 
 impl TraceUnit for ModelledUnit {
-    fn push(&mut self, items: &[Execution], out: &mut Vec<u8>) -> Result<(), String> {
+    fn push(&mut self, items: &[Execution], out: &mut Vec<u8>) {
         for item in items {
             match *item {
                 Execution::Access(access) if self.last.is_some() => self.accesses.push(access),
@@ -102,13 +102,11 @@ impl TraceUnit for ModelledUnit {
                 }
             }
         }
-        Ok(())
     }
 
-    fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), String> {
+    fn finish(&mut self, out: &mut Vec<u8>) {
         self.retire(out);
         self.unit.finish(out);
-        Ok(())
     }
 
     fn take_causes(&mut self) -> Vec<EventCause> {

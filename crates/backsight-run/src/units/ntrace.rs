@@ -7,7 +7,7 @@ use backsight_unit::ntrace::{Unit, UnitConfig};
 use backsight_unit::riscv::{Resync, ResyncMode};
 
 use super::riscv_filter::{self, Conditions, FIRST_ID, RETIRE};
-use super::{TraceUnit, UnitDescription, UnitFigures, UnitKind, UnitTemplate};
+use super::{TraceUnit, UnitError, UnitDescription, UnitFigures, UnitKind, UnitTemplate};
 use crate::settings::{SettingError, Settings, flag, listed, number, resync};
 
 /// The row of N-Trace.
@@ -53,8 +53,8 @@ impl UnitTemplate for NtraceTemplate {
         Box::new(self.clone())
     }
 
-    fn build(&self, _: TraceId) -> Result<Box<dyn TraceUnit>, String> {
-        Ok(Box::new(Unit::new(*self.0).map_err(|error| error.to_string())?))
+    fn build(&self, _: TraceId) -> Result<Box<dyn TraceUnit>, UnitError> {
+        Ok(Box::new(Unit::new(*self.0).map_err(UnitError::Ntrace)?))
     }
 
     fn describe(&self, _: TraceId) -> UnitDescription {
@@ -67,19 +67,16 @@ impl UnitTemplate for NtraceTemplate {
 }
 
 impl TraceUnit for Unit {
-    fn push(&mut self, items: &[Execution], out: &mut Vec<u8>) -> Result<(), String> {
+    fn push(&mut self, items: &[Execution], out: &mut Vec<u8>) {
         items.iter().for_each(|&item| Unit::push(self, item, out));
-        Ok(())
     }
 
-    fn push_block(&mut self, block: &RetiredBlock<'_>, out: &mut Vec<u8>) -> Result<(), String> {
+    fn push_block(&mut self, block: &RetiredBlock<'_>, out: &mut Vec<u8>) {
         Unit::push_block(self, block, out);
-        Ok(())
     }
 
-    fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), String> {
+    fn finish(&mut self, out: &mut Vec<u8>) {
         Unit::finish(self, out);
-        Ok(())
     }
 
     fn figures(&self) -> UnitFigures {

@@ -1,6 +1,6 @@
 //! PTM and ETMv3: periods, depths, sizes, versions, data trace.
 
-use std::ops::RangeInclusive;
+use std::ops::Range;
 
 use backsight_arm::etm::packets;
 use backsight_arm::{etm3, ptm};
@@ -56,7 +56,7 @@ fn units<C: Traced>(
     effort: Effort,
     (option, values): (&str, &[&str]),
     own: &[(&str, &[&str])],
-    depths: RangeInclusive<u8>,
+    depths: Range<u8>,
 ) -> Vec<(String, UnitConfig<C>)> {
     let mut units = Vec::new();
     let mut add = |what: String, change: &dyn Fn(&mut UnitConfig<C>)| {
@@ -97,13 +97,13 @@ fn units<C: Traced>(
 
 fn ptm_units(effort: Effort) -> Vec<(String, UnitConfig<ptm::Config>)> {
     let own: [(&str, &[&str]); 2] = [("barriers", &["0", "1"]), ("version", &["1.0", "1.1"])];
-    units(effort, ("return_stack", &["0", "1"]), &own, 1..=15)
+    units(effort, ("return_stack", &["0", "1"]), &own, 1..16)
 }
 
 fn etm3_units(effort: Effort) -> Vec<(String, UnitConfig<etm3::Config>)> {
     let own: [(&str, &[&str]); 2] =
         [("alternative_branches", &["0", "1"]), ("version", &["3.0", "3.1", "3.2", "3.3", "3.4", "3.5"])];
-    units(effort, ("data", &["none", "address", "value", "both"]), &own, 1..=0)
+    units(effort, ("data", &["none", "address", "value", "both"]), &own, 0..0)
 }
 
 fn follow<C: Traced + Followed>(

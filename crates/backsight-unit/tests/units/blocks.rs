@@ -25,8 +25,8 @@ fn traced(kind: &str, isa: Isa, settings: &[String], items: &[Execution], seed: 
     let build = || template.build(template.first_id()).expect("a unit");
     let (mut single, mut by_blocks, mut by_many) = (build(), build(), build());
     let (mut expected, mut bytes, mut bytes_of_many) = (Vec::new(), Vec::new(), Vec::new());
-    single.push(items, &mut expected).expect("a unit that goes on");
-    single.finish(&mut expected).expect("a unit that goes on");
+    single.push(items, &mut expected);
+    single.finish(&mut expected);
     let mut codes = Codes::default();
     let steps = codes.cut(items, &mut Random(seed));
     for step in &steps {
@@ -34,9 +34,8 @@ fn traced(kind: &str, isa: Isa, settings: &[String], items: &[Execution], seed: 
             Step::Item(item) => by_blocks.push(&[*item], &mut bytes),
             Step::Block { number, last } => by_blocks.push_block(&codes.block(*number, last), &mut bytes),
         }
-        .expect("a unit that goes on");
     }
-    by_blocks.finish(&mut bytes).expect("a unit that goes on");
+    by_blocks.finish(&mut bytes);
     // With numbers far apart, blocks share what units remember of them.
     let together = codes.together(if seed.is_multiple_of(2) { 1 } else { 64 });
     let most = 1 + Random(seed).below(300) as usize;
@@ -44,16 +43,15 @@ fn traced(kind: &str, isa: Isa, settings: &[String], items: &[Execution], seed: 
         let mut many = Vec::new();
         for step in alike {
             match step {
-                Step::Item(item) => by_many.push(&[*item], &mut bytes_of_many).expect("a unit that goes on"),
+                Step::Item(item) => by_many.push(&[*item], &mut bytes_of_many),
                 Step::Block { number, last } => many.push(together.step(*number, last)),
             }
         }
         for steps in many.chunks(most) {
-            let pushed = by_many.push_blocks(&together.blocks(steps), &mut bytes_of_many);
-            pushed.expect("a unit that goes on");
+            by_many.push_blocks(&together.blocks(steps), &mut bytes_of_many);
         }
     }
-    by_many.finish(&mut bytes_of_many).expect("a unit that goes on");
+    by_many.finish(&mut bytes_of_many);
     [expected, bytes, bytes_of_many]
 }
 

@@ -14,9 +14,9 @@ use super::summary::Summary;
 use crate::{Error, Result, Source};
 
 /// Most items that are handed over together.
-const PORTION: usize = 1024;
-/// Portions that may wait.
-const PORTIONS: usize = 4;
+const BATCH: usize = 1024;
+/// Batches that may wait.
+const MOST_BATCHES: usize = 4;
 
 /// Something that was decoded, with where it came from, for keeps: what an [`Item`] says while it is given to a sink.
 #[derive(Clone, Debug)]
@@ -57,18 +57,18 @@ impl<T: Copy> OwnedItem<T> {
 }
 
 /// Items that are handed over together.
-type Portion<T> = Vec<OwnedItem<T>>;
+type Batch<T> = Vec<OwnedItem<T>>;
 
 /// A decode that has not come to its end.
 struct Running<T> {
-    portions: Receiver<Portion<T>>,
+    batches: Receiver<Batch<T>>,
     thread: JoinHandle<Result<Summary>>,
 }
 
 /// What a decode gives, one item after the other: [`Decode::iter`](super::Decode::iter). An error is the last item. If it
 /// is dropped before the end, the decode stops.
 pub struct Items<T> {
-    portion: vec::IntoIter<OwnedItem<T>>,
+    batch: vec::IntoIter<OwnedItem<T>>,
     /// `None` after the end.
     decode: Option<Running<T>>,
     summary: Option<Summary>,
@@ -76,17 +76,17 @@ pub struct Items<T> {
 
 impl<T: Copy + Send + 'static> Items<T> {
     /// Lets `decode` run.
-    pub(super) fn new(decode: impl FnOnce(&mut Portions<T>) -> Result<Summary> + Send + 'static) -> Self {
-        let (sender, portions) = sync_channel(PORTIONS);
+    pub(super) fn new(decode: impl FnOnce(&mut BatchSender<T>) -> Result<Summary> + Send + 'static) -> Self {
+        let (sender, batches) = sync_channel(MOST_BATCHES);
         let run = move || {
-            let mut handed = Portions { items: Vec::new(), sender };
+            let mut handed = BatchSender { items: Vec::new(), sender };
             let summary = decode(&mut handed)?;
             // A receiver that does not take them has gone.
             let _ = handed.send();
             Ok(summary)
         };
         let thread = std::thread::spawn(run);
-        Self { portion: Vec::new().into_iter(), decode: Some(Running { portions, thread }), summary: None }
+        Self { batch: Vec::new().into_iter(), decode: Some(Running { batches, thread }), summary: None }
     }
 }
 
@@ -102,11 +102,11 @@ impl<T> Iterator for Items<T> {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            if let Some(item) = self.portion.next() {
+            if let Some(item) = self.batch.next() {
                 return Some(Ok(item));
             }
-            if let Ok(portion) = self.decode.as_ref()?.portions.recv() {
-                self.portion = portion.into_iter();
+            if let Ok(batch) = self.decode.as_ref()?.batches.recv() {
+                self.batch = batch.into_iter();
                 continue;
             }
             match self.decode.take()?.thread.join() {
@@ -127,20 +127,20 @@ impl<T> fmt::Debug for Items<T> {
 }
 
 /// The side of the thread that decodes.
-pub(super) struct Portions<T> {
+pub(super) struct BatchSender<T> {
     items: Vec<OwnedItem<T>>,
-    sender: SyncSender<Portion<T>>,
+    sender: SyncSender<Batch<T>>,
 }
 
-impl<T: Copy> Portions<T> {
+impl<T: Copy> BatchSender<T> {
     /// Hands an item over; a break means that nobody takes any more.
     pub fn push(&mut self, item: &Item<'_, T>) -> ControlFlow<()> {
         self.items.push(item.into());
-        if self.items.len() < PORTION { ControlFlow::Continue(()) } else { self.send() }
+        if self.items.len() < BATCH { ControlFlow::Continue(()) } else { self.send() }
     }
 
     fn send(&mut self) -> ControlFlow<()> {
-        let portion = std::mem::replace(&mut self.items, Vec::with_capacity(PORTION));
-        if self.sender.send(portion).is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        let batch = std::mem::replace(&mut self.items, Vec::with_capacity(BATCH));
+        if self.sender.send(batch).is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
 }

@@ -54,7 +54,7 @@ pub(crate) struct SourceDecoder<S> {
     wanted: Wanted,
     positions: Positions,
     arrivals: Positions,
-    kept: Kept,
+    kept: RecentBytes,
     /// There were bytes.
     has_begun: bool,
     /// The stream in other configurations.
@@ -79,7 +79,7 @@ struct Configured<S> {
 
 /// Recent bytes of the stream.
 #[derive(Default)]
-struct Kept {
+struct RecentBytes {
     bytes: Vec<u8>,
     /// Offset of the first.
     base: u64,
@@ -87,7 +87,7 @@ struct Kept {
     shown: u64,
 }
 
-impl Kept {
+impl RecentBytes {
     /// Forgets what was shown, and what nobody can be shown.
     fn forget(&mut self) {
         // The last byte may be the first of the next item too: packets of nibbles share bytes.
@@ -101,7 +101,7 @@ impl Kept {
 
 /// What happens to a stream beside that bytes come.
 #[derive(Clone, Copy)]
-enum Step {
+enum StreamEvent {
     /// It does not continue, by what arrived then.
     Reset(u64),
     /// It ends, and another one begins with what arrived then.
@@ -240,7 +240,7 @@ impl<S: AnyStream> SourceDecoder<S> {
         let Some(stream) = self.stream.resumable() else { return };
         stream.restore(state);
         self.positions = Positions::starting_at(offset);
-        self.kept = Kept { bytes: Vec::new(), base: offset, shown: offset };
+        self.kept = RecentBytes { bytes: Vec::new(), base: offset, shown: offset };
         self.has_begun |= offset > 0;
     }
 
@@ -283,9 +283,9 @@ impl<S: AnyStream> SourceDecoder<S> {
             self.has_begun |= at > 0;
             let in_good_order = start.is_some() || goes_on_as.is_some();
             match in_good_order {
-                true if self.has_begun => self.step(Step::End(arrival), consumer)?,
+                true if self.has_begun => self.step(StreamEvent::End(arrival), consumer)?,
                 true => {}
-                false => self.step(Step::Reset(arrival), consumer)?,
+                false => self.step(StreamEvent::Reset(arrival), consumer)?,
             }
             if let Some(id) = goes_on_as {
                 self.go_on_as(id);
@@ -304,13 +304,13 @@ impl<S: AnyStream> SourceDecoder<S> {
     /// The stream ends.
     pub fn finish<C: Consumer<S::Value>>(&mut self, consumer: &mut C) -> ControlFlow<()> {
         consumer.source(&self.source, self.window);
-        self.step(Step::Finish, consumer)
+        self.step(StreamEvent::Finish, consumer)
     }
 
     /// The stream does not continue.
     pub fn reset<C: Consumer<S::Value>>(&mut self, consumer: &mut C) -> ControlFlow<()> {
         consumer.source(&self.source, self.window);
-        self.step(Step::Reset(u64::MAX), consumer)
+        self.step(StreamEvent::Reset(u64::MAX), consumer)
     }
 
     fn feed<C: Consumer<S::Value>>(&mut self, bytes: &[u8], consumer: &mut C) -> ControlFlow<()> {
@@ -322,10 +322,10 @@ impl<S: AnyStream> SourceDecoder<S> {
     }
 
     /// What comes at a break is little: it is not compiled for each consumer.
-    fn step<C: Consumer<S::Value>>(&mut self, step: Step, consumer: &mut C) -> ControlFlow<()> {
+    fn step<C: Consumer<S::Value>>(&mut self, step: StreamEvent, consumer: &mut C) -> ControlFlow<()> {
         let act = match step {
-            Step::Reset(_) => Act::Reset,
-            Step::End(_) | Step::Finish => Act::Finish,
+            StreamEvent::Reset(_) => Act::Reset,
+            StreamEvent::End(_) | StreamEvent::Finish => Act::Finish,
         };
         self.with_items(Some(step), consumer, |stream, items| stream.act(act, items))
     }
@@ -333,7 +333,7 @@ impl<S: AnyStream> SourceDecoder<S> {
     #[inline(always)]
     fn with_items<C: Consumer<S::Value>>(
         &mut self,
-        step: Option<Step>,
+        step: Option<StreamEvent>,
         consumer: &mut C,
         act: impl FnOnce(&mut S, &mut Items<'_, C>),
     ) -> ControlFlow<()> {
@@ -341,8 +341,8 @@ impl<S: AnyStream> SourceDecoder<S> {
         let arrival = match step {
             _ if !wanted.arrivals => Arrival::Unasked,
             None => Arrival::WithLastByte(arrivals),
-            Some(Step::Reset(arrival) | Step::End(arrival)) => Arrival::Later(arrival),
-            Some(Step::Finish) => Arrival::Later(u64::MAX),
+            Some(StreamEvent::Reset(arrival) | StreamEvent::End(arrival)) => Arrival::Later(arrival),
+            Some(StreamEvent::Finish) => Arrival::Later(u64::MAX),
         };
         let positions = wanted.positions.then_some(&*positions);
         let recent = Recent { positions, bytes: &kept.bytes, base: kept.base, arrival };

@@ -22,7 +22,7 @@ use crate::{Error, Result};
 use evidence::{Budget, Fit};
 use frames::Taken;
 pub use kind::Kind;
-pub use wrapping::Step;
+pub use wrapping::Wrapping;
 
 /// Bytes of a sample.
 const SAMPLE: usize = 1 << 17;
@@ -48,7 +48,7 @@ pub enum Confidence {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reading {
     /// What has to be undone first, in this order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<Wrapping>,
     /// The protocol: a name of [`crate::protocol::decoded`].
     pub protocol: &'static str,
     /// Another protocol that fits as well.
@@ -183,7 +183,7 @@ impl Samples {
     fn shifted(&self, reading: &Reading, budget: &Budget) -> Option<u64> {
         let offset = |reading: &Reading| match reading.steps[..] {
             [] => Some(0),
-            [Step::Skip(bytes)] => Some(bytes % 16),
+            [Wrapping::Skip(bytes)] => Some(bytes % 16),
             _ => None,
         };
         let own = offset(reading).filter(|_| reading.framing == Framing::Coresight.name())?;
@@ -206,7 +206,7 @@ fn best(bytes: &[u8], budget: &Budget) -> Option<Reading> {
     let turned = WORDS.into_iter().filter_map(|size| {
         let reading =
             as_stored(&wrapping::swapped(bytes, size), budget).filter(|reading| reading.syncs > 0)?;
-        let steps = [Step::Swapped(size)].into_iter().chain(reading.steps).collect();
+        let steps = [Wrapping::Swapped(size)].into_iter().chain(reading.steps).collect();
         Some(Reading { steps, ..reading })
     });
     // Trace that is turned round has to fit clearly better than trace as it is.
@@ -291,7 +291,7 @@ fn framed(taken: &Taken, sample: usize, budget: &Budget) -> Option<Reading> {
         () if frames >= 0.5 => Confidence::Possible,
         () => return None,
     };
-    let steps = if taken.skip > 0 { vec![Step::Skip(taken.skip as u64)] } else { Vec::new() };
+    let steps = if taken.skip > 0 { vec![Wrapping::Skip(taken.skip as u64)] } else { Vec::new() };
     Some(Reading {
         steps,
         framing: taken.framing.name(),

@@ -18,7 +18,7 @@ fn frames_are_found_wherever_they_begin() {
     for header in [0_u8, 1, 7, 16, 34, 100] {
         let before: Vec<u8> = (0..header).map(|byte| byte.wrapping_mul(37) | 0x81).collect();
         let reading = found(&[before, framed()].concat());
-        let steps = if header > 0 { vec![Step::Skip(header.into())] } else { Vec::new() };
+        let steps = if header > 0 { vec![Wrapping::Skip(header.into())] } else { Vec::new() };
         assert_eq!(
             (reading.protocol, reading.framing, reading.steps),
             ("etm4", "coresight", steps),
@@ -31,7 +31,7 @@ fn frames_are_found_wherever_they_begin() {
 fn words_that_are_turned_round_are_turned_back() {
     for size in WORDS {
         let reading = found(&wrapping::swapped(&framed(), size));
-        assert_eq!((reading.protocol, reading.steps), ("etm4", vec![Step::Swapped(size)]));
+        assert_eq!((reading.protocol, reading.steps), ("etm4", vec![Wrapping::Swapped(size)]));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Confidence, Detection, Found, Reading, Step};
+use super::{Confidence, Detection, Found, Reading, Wrapping};
 use crate::listing::Printable;
 
 /// Trace IDs that are listed.
@@ -141,7 +141,7 @@ impl Detection {
             let suffix =
                 if number + 1 == reading.steps.len() { ".trace".to_owned() } else { format!(".{number}") };
             let next = self.name.clone() + &suffix;
-            commands.push(Step::undo(*step, &quoted(&file), &quoted(&next)));
+            commands.push(Wrapping::undo(*step, &quoted(&file), &quoted(&next)));
             file = next;
         }
         commands.push(format!("backsight {verb} {} {}", quoted(&file), reading.options().join(" ")));

@@ -12,7 +12,7 @@ const FEWEST_DIGITS: usize = 32;
 /// Something that has to be undone before the trace can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Step {
+pub enum Wrapping {
     /// Compressed by gzip.
     Gzip,
     /// Bytes as hexadecimal digits.
@@ -27,7 +27,7 @@ pub enum Step {
     Skip(u64),
 }
 
-impl Step {
+impl Wrapping {
     /// In words, after "the trace".
     pub fn words(self) -> String {
         match self {
@@ -62,18 +62,18 @@ impl Step {
 }
 
 /// What is in a file that holds another one.
-pub(super) fn unpacked(start: &[u8]) -> Option<(Step, Vec<u8>)> {
+pub(super) fn unpacked(start: &[u8]) -> Option<(Wrapping, Vec<u8>)> {
     if start.starts_with(&[0x1F, 0x8B, 8]) {
         let mut bytes = Vec::new();
         // The file may be cut off, or go on after what was looked at: what can be unpacked is enough.
         let _ = flate2::read::MultiGzDecoder::new(start).take(MOST_UNPACKED).read_to_end(&mut bytes);
-        return Some((Step::Gzip, bytes)).filter(|(_, bytes)| !bytes.is_empty());
+        return Some((Wrapping::Gzip, bytes)).filter(|(_, bytes)| !bytes.is_empty());
     }
     if !kind::is_text(start) {
         return None;
     }
     let text = String::from_utf8_lossy(start);
-    digits(&text).map(|bytes| (Step::Hexadecimal, bytes)).or_else(|| dump(&text))
+    digits(&text).map(|bytes| (Wrapping::Hexadecimal, bytes)).or_else(|| dump(&text))
 }
 
 /// The bytes of a text that is nothing but hexadecimal digits in pairs, with whatever is usual between them.
@@ -94,14 +94,14 @@ fn digits(text: &str) -> Option<Vec<u8>> {
 }
 
 /// The bytes of lines with an offset, digits, and characters after two blanks or a bar.
-fn dump(text: &str) -> Option<(Step, Vec<u8>)> {
-    let (mut bytes, mut lines, mut step) = (Vec::new(), 0_usize, Step::HexDump);
+fn dump(text: &str) -> Option<(Wrapping, Vec<u8>)> {
+    let (mut bytes, mut lines, mut step) = (Vec::new(), 0_usize, Wrapping::HexDump);
     for line in text.lines().map(str::trim_start).filter(|line| !line.is_empty()) {
         let digits = line.bytes().take_while(u8::is_ascii_hexdigit).count();
         let rest = &line[digits..];
         let (own, hex) = match rest.strip_prefix(':') {
-            Some(rest) => (Step::Xxd, rest.trim_start().split("  ").next()),
-            None => (Step::HexDump, rest.split('|').next()),
+            Some(rest) => (Wrapping::Xxd, rest.trim_start().split("  ").next()),
+            None => (Wrapping::HexDump, rest.split('|').next()),
         };
         if digits < 4 || lines > 0 && own != step {
             return None;

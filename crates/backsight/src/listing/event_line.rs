@@ -8,7 +8,7 @@ use backsight_core::{Address, AddressSpace, Describe as _, Printable, is_harmful
 use backsight_flow::{Event, Range, opencsd};
 
 use super::instruction_text::InstructionText;
-use super::instructions::{Step, steps};
+use super::instructions::{RangeInstruction, steps};
 use super::json::ObjectWriter;
 use super::label::Label;
 use super::range_text::{RangeText, RangeTexts};
@@ -143,7 +143,7 @@ impl EventLine<'_, '_> {
     fn steps(
         &mut self,
         range: &Range,
-        mut each: impl FnMut(&mut Self, Step) -> io::Result<()>,
+        mut each: impl FnMut(&mut Self, RangeInstruction) -> io::Result<()>,
     ) -> io::Result<()> {
         let (mut outcome, space, code) = (Ok(()), self.space, self.code);
         steps(range, space, code, |step| {

@@ -7,7 +7,7 @@ use backsight_core::{Address, AddressSpace, Isa, Printable};
 use backsight_image::Disassembler;
 use backsight_image::{Naming, SourceLine};
 
-use super::instructions::Step;
+use super::instructions::RangeInstruction;
 use crate::SourceCode;
 
 /// Puts instructions into words, in the order of their execution: what one means may depend on those before it
@@ -35,7 +35,7 @@ impl InstructionText {
         code: &SourceCode<'_>,
         space: AddressSpace,
         isa: Isa,
-        step: &Step,
+        step: &RangeInstruction,
     ) -> Words {
         let bytes = step.bytes.get(..usize::from(step.size)).unwrap_or_default();
         let names = code.names_at(space, step.address);
@@ -47,7 +47,14 @@ impl InstructionText {
 
     /// The instruction at a step.
     #[cfg(not(feature = "disassemble"))]
-    pub fn text(&mut self, _: Naming, _: &SourceCode<'_>, _: AddressSpace, _: Isa, step: &Step) -> Words {
+    pub fn text(
+        &mut self,
+        _: Naming,
+        _: &SourceCode<'_>,
+        _: AddressSpace,
+        _: Isa,
+        step: &RangeInstruction,
+    ) -> Words {
         let bytes = step.bytes.get(..usize::from(step.size)).unwrap_or_default();
         let encoding = bytes.iter().rev().map(|byte| format!("{byte:02x}")).collect();
         Words { encoding, words: String::new() }

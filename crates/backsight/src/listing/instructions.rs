@@ -6,7 +6,7 @@ use backsight_image::Code;
 use backsight_isa::{rv, t32};
 
 /// One instruction of a range.
-pub struct Step {
+pub struct RangeInstruction {
     /// Where it is.
     pub address: Address,
     /// Its bytes; none where the image no longer has them.
@@ -16,7 +16,7 @@ pub struct Step {
 }
 
 /// Calls `each` for the instructions of a range, in order. Where sizes vary they are read from the code.
-pub fn steps(range: &Range, space: AddressSpace, code: &impl Code, mut each: impl FnMut(Step)) {
+pub fn steps(range: &Range, space: AddressSpace, code: &impl Code, mut each: impl FnMut(RangeInstruction)) {
     let mut address = range.start;
     // Code from `address` on: it is looked up once for as much as lies together.
     let mut together: &[u8] = &[];
@@ -32,7 +32,7 @@ pub fn steps(range: &Range, space: AddressSpace, code: &impl Code, mut each: imp
             None => code.opcode_at(space, address).0,
         };
         let size = size_of_instruction(range.isa, bytes).min((range.end.0 - address.0).min(4) as u8);
-        each(Step { address, bytes, size });
+        each(RangeInstruction { address, bytes, size });
         address = address.plus(u64::from(size));
         together = together.get(usize::from(size)..).unwrap_or_default();
     }

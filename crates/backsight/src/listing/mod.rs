@@ -26,7 +26,7 @@ pub use counted::counted;
 pub use event_line::write_address;
 pub use execution::{ExecutionWriter, ListedCounts};
 pub use filter::{Filter, FilterOptions, Remembered};
-pub use instructions::{Step, steps};
+pub use instructions::{RangeInstruction, steps};
 pub use message_lines::{MessageFormat, MessageWriter};
 pub use packet::{PacketFormat, PacketWriter};
 pub use style::{Detail, ExecutionFormat, Style};

@@ -102,7 +102,7 @@ pub(super) fn find_start(buffer: &[u8], prober: impl FnMut(TraceId) -> Option<Pr
     }
     let mut reasons = Vec::new();
     let ranges = ring.timestamp_ranges(&mut reasons);
-    let Some(Step { mut from, mut to, mut last_good, .. }) = ranges.first().copied() else {
+    let Some(TimeDrop { mut from, mut to, mut last_good, .. }) = ranges.first().copied() else {
         return ring.by_breaks(reasons);
     };
     let mut agreed = 1;
@@ -225,7 +225,7 @@ impl Ring {
     }
 
     /// For each stream, the places that the start can have by its timestamps; the largest step first.
-    fn timestamp_ranges(&self, reasons: &mut Vec<String>) -> Vec<Step> {
+    fn timestamp_ranges(&self, reasons: &mut Vec<String>) -> Vec<TimeDrop> {
         let mut ranges = Vec::new();
         for (id, findings) in &self.streams {
             let Some(step) = timestamp_step(findings, self.length) else { continue };
@@ -304,7 +304,7 @@ impl Ring {
 
 /// A step back of the timestamps of one stream.
 #[derive(Clone, Copy)]
-struct Step {
+struct TimeDrop {
     ticks: u64,
     /// The synchronisation point before the start.
     from: usize,
@@ -315,7 +315,7 @@ struct Step {
     last_good: usize,
 }
 
-impl Step {
+impl TimeDrop {
     fn moved(&self, add: usize, subtract: usize) -> Option<Self> {
         let moved = |place: usize| (place + add).checked_sub(subtract);
         let (from, to, last_good) = (moved(self.from)?, moved(self.to)?, moved(self.last_good)?);
@@ -328,7 +328,7 @@ impl Step {
 /// Behind the start a decoder reads nonsense until the next synchronisation point. So only the first timestamps
 /// after synchronisation points are compared, which are whole: the start lies between the two with the largest step
 /// back, and not after the first thing that is wrong there.
-fn timestamp_step(findings: &[(usize, Landmark)], length: usize) -> Option<Step> {
+fn timestamp_step(findings: &[(usize, Landmark)], length: usize) -> Option<TimeDrop> {
     // Number of the finding, and the first timestamp after it.
     let mut points: Vec<(usize, u64)> = Vec::new();
     let mut waiting = None;
@@ -364,5 +364,5 @@ fn timestamp_step(findings: &[(usize, Landmark)], length: usize) -> Option<Step>
             _ => {}
         }
     }
-    Some(Step { ticks, from, to, last_good })
+    Some(TimeDrop { ticks, from, to, last_good })
 }

@@ -1,6 +1,6 @@
 //! What a bare file holds of which nobody says anything.
 
-use backsight::detect::{Detection, Step};
+use backsight::detect::{Detection, Wrapping};
 use backsight::listing::Printable;
 use serde_json::{Value, json};
 
@@ -56,7 +56,7 @@ fn detected(detection: &Detection, verb: &str) -> Value {
         "also": reading.also,
         "framing": reading.framing,
         "config": reading.config,
-        "around": reading.steps.iter().map(|step| Step::words(*step)).collect::<Vec<_>>(),
+        "around": reading.steps.iter().map(|step| Wrapping::words(*step)).collect::<Vec<_>>(),
         "ids": reading.ids.iter().map(|(id, protocol)| json!({"id": id.get(), "protocol": protocol})).collect::<Vec<_>>(),
         "confidence": reading.confidence.name(),
         "share": reading.share,

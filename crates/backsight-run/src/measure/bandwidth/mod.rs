@@ -19,7 +19,7 @@ pub use self::configuration::{Configuration, configurations};
 pub use self::kinds::{Family, Kinds, Share};
 pub use self::loops::Loop;
 pub use self::peak::Peak;
-use crate::units::TraceUnit;
+use crate::units::{TraceUnit, UnitError};
 use crate::{Ended, Error, ExecutionSource, Observation, UnitKind};
 
 /// Bytes that are decoded at a time.
@@ -101,8 +101,8 @@ pub fn bandwidth(
 ) -> Result<Bandwidth, Error> {
     let isa = source.isa();
     if !conditions.unit.isas.contains(&isa) {
-        let title = conditions.unit.title;
-        return Err(Error::Unit(format!("{name}: {title} cannot trace {isa} code")));
+        let (name, title) = (name.to_owned(), conditions.unit.title);
+        return Err(Error::Unit(UnitError::Isa { name, title, isa }));
     }
     let mut units: Vec<_> = configurations
         .iter()
@@ -132,7 +132,7 @@ pub fn bandwidth(
     if clock.instructions == 0 {
         return Err(Error::NothingExecuted { name: name.to_owned(), ended });
     }
-    let sent = units.into_iter().map(|unit| unit.and_then(|unit| unit.finish(clock.now))).collect();
+    let sent = units.into_iter().map(|unit| unit.map(|unit| unit.finish(clock.now))).collect();
     let (instructions, cycles) = (clock.instructions, clock.cycles());
     Ok(Bandwidth { name: name.to_owned(), isa, instructions, cycles, left_out, ended, sent })
 }
@@ -177,8 +177,6 @@ struct MeasuredUnit {
     kinds: Kinds,
     peaks: Vec<Peak>,
     buffers: Vec<Buffer>,
-    /// Why the unit did not go on.
-    trouble: Option<String>,
 }
 
 impl MeasuredUnit {
@@ -192,27 +190,23 @@ impl MeasuredUnit {
             config.set_register(&register.name, value).map_err(|error| error.to_string())?;
         }
         Ok(Self {
-            unit: template.build(id)?,
+            unit: template.build(id).map_err(|error| error.to_string())?,
             decoder: Decoder::new(&config),
             bytes: Vec::with_capacity(CHUNK),
             written: 0,
             kinds: Kinds::default(),
             peaks: conditions.windows.iter().map(|&window| Peak::new(window)).collect(),
             buffers: conditions.drains.iter().map(|&drain| Buffer::new(drain)).collect(),
-            trouble: None,
         })
     }
 
     fn push(&mut self, execution: &Execution, now: u64) {
         let before = self.bytes.len();
-        let pushed = self.unit.push(std::slice::from_ref(execution), &mut self.bytes);
-        self.wrote(before, pushed, now);
+        self.unit.push(std::slice::from_ref(execution), &mut self.bytes);
+        self.wrote(before, now);
     }
 
-    fn wrote(&mut self, before: usize, done: Result<(), String>, now: u64) {
-        if let Err(why) = done {
-            self.trouble.get_or_insert(why);
-        }
+    fn wrote(&mut self, before: usize, now: u64) {
         let bytes = (self.bytes.len() - before) as u64;
         if bytes == 0 {
             return;
@@ -231,21 +225,18 @@ impl MeasuredUnit {
         bytes.clear();
     }
 
-    fn finish(mut self, now: u64) -> Result<Sent, String> {
+    fn finish(mut self, now: u64) -> Sent {
         let before = self.bytes.len();
-        let finished = self.unit.finish(&mut self.bytes);
-        self.wrote(before, finished, now);
+        self.unit.finish(&mut self.bytes);
+        self.wrote(before, now);
         self.decode();
-        let Self { mut decoder, mut kinds, written, peaks, buffers, trouble, .. } = self;
+        let Self { mut decoder, mut kinds, written, peaks, buffers, .. } = self;
         decoder.finish(&mut |packet| kinds.count(&packet));
-        match trouble {
-            Some(why) => Err(why),
-            None => Ok(Sent {
-                bytes: written,
-                kinds,
-                peaks: peaks.iter().map(Peak::bytes).collect(),
-                buffers: buffers.iter().map(Buffer::bytes).collect(),
-            }),
+        Sent {
+            bytes: written,
+            kinds,
+            peaks: peaks.iter().map(Peak::bytes).collect(),
+            buffers: buffers.iter().map(Buffer::bytes).collect(),
         }
     }
 }

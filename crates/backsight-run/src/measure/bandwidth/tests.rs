@@ -34,11 +34,11 @@ fn written(configuration: &Configuration, limit: u64) -> Vec<u8> {
                 retired.cycle = cycle;
             }
             if cycle <= limit {
-                unit.push(&[execution], &mut bytes).unwrap();
+                unit.push(&[execution], &mut bytes);
             }
         })
         .unwrap();
-    unit.finish(&mut bytes).unwrap();
+    unit.finish(&mut bytes);
     bytes
 }
 
