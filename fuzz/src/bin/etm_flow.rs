@@ -52,10 +52,7 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         let begin = [0, 0, 0, 0, 0, 0x80, 0x08, kind >> 7, 0x10, 0, 0, 0x01];
         let trace = [&begin[..], trace].concat();
         let events = follow(&config, &code, &trace, 1 << 10, usize::MAX);
-        assert!(
-            events == follow(&config, &code, &trace, 1, 3),
-            "the cache or the pieces change the flow"
-        );
+        assert!(events == follow(&config, &code, &trace, 1, 3), "the cache or the pieces change the flow");
     } else {
         let mut config = etm3::Config::default();
         config.registers.cr = u32::from(flags & 1) << 12 | u32::from(flags & 0xE);
@@ -64,9 +61,6 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         let begin = [0, 0, 0, 0, 0, 0x80, 0x08, 0x01, kind >> 7, 0x10, 0, 0];
         let trace = [&begin[..], trace].concat();
         let events = follow(&config, &code, &trace, 1 << 10, usize::MAX);
-        assert!(
-            events == follow(&config, &code, &trace, 1, 3),
-            "the cache or the pieces change the flow"
-        );
+        assert!(events == follow(&config, &code, &trace, 1, 3), "the cache or the pieces change the flow");
     }
 });
