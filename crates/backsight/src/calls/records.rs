@@ -73,6 +73,11 @@ const OTHER: u64 = 1 << 5;
 const THIRD: u64 = 1 << 6;
 const FOURTH: u64 = 1 << 7;
 
+/// The bit, where something holds.
+fn flag(holds: bool, bit: u64) -> u64 {
+    if holds { bit } else { 0 }
+}
+
 /// Writes records.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recorder {
@@ -135,7 +140,7 @@ impl Recorder {
 
     /// What follows is of this hart. `is_first`: nothing was in this part.
     pub fn hart(&mut self, hart: u16, is_first: bool) {
-        let word = Kind::Hart as u64 | u64::from(is_first) * ONE | u64::from(hart) << 32;
+        let word = Kind::Hart as u64 | flag(is_first, ONE) | u64::from(hart) << 32;
         self.bytes.extend_from_slice(&word.to_le_bytes());
     }
 
@@ -194,10 +199,7 @@ impl Recorder {
             return;
         }
         let is_entry = !std::mem::replace(&mut top.was_visited, true);
-        let head = u64::from(is_entry) * ONE
-            | u64::from(call) * OTHER
-            | depth << 8
-            | u64::from(top.name.get()) << 32;
+        let head = flag(is_entry, ONE) | flag(call, OTHER) | depth << 8 | u64::from(top.name.get()) << 32;
         let took = if call { now.instructions - top.entered.instructions } else { 0 };
         if now.counts_instructions_only() && took.max(own) < 1 << 32 {
             return self.put(Kind::Stay, [head, own | took << 32]);
@@ -212,7 +214,7 @@ impl Recorder {
 
     #[inline(never)]
     fn first_stay(&mut self, began: &Clock, now: &Clock) {
-        self.put(Kind::FirstStay, [u64::from(self.knows_stay) * ONE]);
+        self.put(Kind::FirstStay, [flag(self.knows_stay, ONE)]);
         self.put_clock(began);
         self.put_clock(now);
         self.knows_stay = true;
@@ -230,7 +232,7 @@ impl Recorder {
         let (kind, return_address) = departure_words(*departure);
         self.put(
             Kind::Begin,
-            [u64::from(*is_lost) * ONE | kind << 8, return_address, space_word(space), place.address.0],
+            [flag(*is_lost, ONE) | kind << 8, return_address, space_word(space), place.address.0],
         );
         self.put_clock(now);
     }
@@ -243,17 +245,17 @@ impl Recorder {
         began: &Clock,
         now: &Clock,
     ) {
-        let head = u64::from(self.knows_stay) * ONE | (self.peak as u64) << 8;
+        let head = flag(self.knows_stay, ONE) | (self.peak as u64) << 8;
         self.put(Kind::End, [head, calls.len() as u64]);
         self.put_clock(began);
         self.put_clock(now);
         for Frame { function, is_handler, return_address, kept } in calls.iter().skip(1) {
             let record = functions.list().get(*function as usize);
             let (space, met) = record.map_or_else(Default::default, |one| (space_word(one.space), one.met.0));
-            let head = u64::from(*is_handler) * ONE
-                | u64::from(return_address.is_some()) * OTHER
-                | u64::from(kept.is_beginning_known) * THIRD
-                | u64::from(kept.was_visited) * FOURTH
+            let head = flag(*is_handler, ONE)
+                | flag(return_address.is_some(), OTHER)
+                | flag(kept.is_beginning_known, THIRD)
+                | flag(kept.was_visited, FOURTH)
                 | u64::from(kept.name.get()) << 32;
             let words = [head, space, met, return_address.map_or(0, |address| address.0)];
             self.bytes.extend_from_slice(words.map(u64::to_le_bytes).as_flattened());
@@ -263,7 +265,7 @@ impl Recorder {
 
     /// What happens to the calls that are under way, whichever they are; they are left by a return if `returns`.
     pub fn state(&mut self, kind: Kind, returns: bool, now: &Clock) {
-        self.put(kind, [u64::from(returns) * ONE]);
+        self.put(kind, [flag(returns, ONE)]);
         self.put_clock(now);
     }
 

@@ -131,7 +131,7 @@ pub trait Ledger<K> {
     /// A stretch begins with a call that may have begun before it.
     fn begin_stretch(&mut self, arrival: &Arrival) -> K;
 
-    /// Is that call taken to be of the function that execution came to? Else it is [unknown](UNKNOWN_FUNCTION) of which it is.
+    /// Is that call taken to be of the function that execution came to? Else its function is unknown.
     fn takes_function(&self, _arrival: &Arrival) -> bool {
         true
     }

@@ -161,7 +161,7 @@ impl<'m, C> Lane<'m, C> {
         self.is_of_parts = true;
         let consumer = self.consumer();
         // Text that was not taken is not wanted. A consumer that writes goes on: it has learnt texts.
-        match consumer.and_then(|consumer| Some((consumer.text().map(Vec::clear), consumer))) {
+        match consumer.map(|consumer| (consumer.text().map(Vec::clear), consumer)) {
             Some((Some(()), consumer)) => consumer.begin_at(boundary.as_ref()),
             _ => self.current = None,
         }

@@ -29,7 +29,8 @@ impl Written {
             self.number(u64::from(space.view()) | u64::from(space.process()) << 8);
             self.number(address.0);
             self.optional(return_address.map(|address| address.0));
-            self.byte(HANDLER * u8::from(is_handler) | BEGINNING * u8::from(is_beginning_known));
+            let (handler, beginning) = (u8::from(is_handler), u8::from(is_beginning_known));
+            self.byte((HANDLER * handler) | (BEGINNING * beginning));
         }
         self.number(calls.len() as u64);
         for (number, call) in calls.iter().enumerate() {
