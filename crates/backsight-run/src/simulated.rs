@@ -65,7 +65,7 @@ impl SimulatedProgram {
     }
 
     /// Shows what code there is before the first instruction.
-    fn show_code(&self, sink: &mut impl FnMut(Observation<'_>)) {
+    fn show_code(&self, sink: &mut dyn FnMut(Observation<'_>)) {
         for segment in &self.segments {
             let address = Address(segment.address);
             sink(Observation::Map(CodeMap {
@@ -80,7 +80,8 @@ impl SimulatedProgram {
         }
     }
 
-    fn run_observed<const BLOCKS: bool>(&mut self, sink: &mut impl FnMut(Observation<'_>)) -> Ending {
+    /// The simulator is compiled for one receiver.
+    fn run_observed<const BLOCKS: bool>(&mut self, sink: &mut dyn FnMut(Observation<'_>)) -> Ending {
         sink(Observation::ProcessStarts { pid: PROCESS });
         self.show_code(sink);
         let exit = if self.data {
@@ -88,7 +89,7 @@ impl SimulatedProgram {
             let mut observer = DataObserver { sink, first, thread: 0, calls: HashMap::new() };
             self.simulator.observe(Watch { accesses: true, external: true }, &mut observer)
         } else {
-            self.simulator.observe(Watch::default(), &mut PlainObserver::<_, BLOCKS>(sink))
+            self.simulator.observe(Watch::default(), &mut PlainObserver::<BLOCKS>(sink))
         };
         self.ending(exit)
     }
@@ -132,9 +133,9 @@ impl ExecutionSource for SimulatedProgram {
 }
 
 /// Passes on what is executed, and what happens to code and threads.
-struct PlainObserver<'a, F, const BLOCKS: bool>(&'a mut F);
+struct PlainObserver<'a, const BLOCKS: bool>(&'a mut dyn FnMut(Observation<'_>));
 
-impl<F: FnMut(Observation<'_>), const BLOCKS: bool> Observer for PlainObserver<'_, F, BLOCKS> {
+impl<const BLOCKS: bool> Observer for PlainObserver<'_, BLOCKS> {
     const BLOCKS: bool = BLOCKS;
 
     #[inline(always)]
@@ -159,8 +160,8 @@ impl<F: FnMut(Observation<'_>), const BLOCKS: bool> Observer for PlainObserver<'
 }
 
 /// Passes on data, too.
-struct DataObserver<'a, F> {
-    sink: &'a mut F,
+struct DataObserver<'a> {
+    sink: &'a mut dyn FnMut(Observation<'_>),
     /// The registers that the program begins with, until they were handed out.
     first: Option<Box<Hart>>,
     thread: u32,
@@ -168,7 +169,7 @@ struct DataObserver<'a, F> {
     calls: HashMap<u32, u64>,
 }
 
-impl<F: FnMut(Observation<'_>)> DataObserver<'_, F> {
+impl DataObserver<'_> {
     fn input(&mut self, input: Input) {
         (self.sink)(Observation::Execution(Execution::Input(input)));
     }
@@ -185,7 +186,7 @@ impl<F: FnMut(Observation<'_>)> DataObserver<'_, F> {
     }
 }
 
-impl<F: FnMut(Observation<'_>)> Observer for DataObserver<'_, F> {
+impl Observer for DataObserver<'_> {
     fn execution(&mut self, item: Execution) {
         const ECALL: u32 = 0x73;
         match item {
@@ -214,7 +215,7 @@ impl<F: FnMut(Observation<'_>)> Observer for DataObserver<'_, F> {
                 Some(next) if next == hart.pc => self.input(Input::Result(hart.x(10))),
                 _ => self.registers(hart),
             },
-            event => PlainObserver::<_, false>(&mut *self.sink).event(event),
+            event => PlainObserver::<false>(&mut *self.sink).event(event),
         }
     }
 }

@@ -456,7 +456,6 @@ impl MixCompressor {
 }
 
 impl Compressor for MixCompressor {
-    #[inline]
     fn push(&mut self, block: &Block, code: &mut Code) {
         if block.fresh {
             put_number(&mut self.breaks, self.since);
@@ -513,12 +512,13 @@ impl MixDecompressor {
     }
 }
 
-impl Decompressor for MixDecompressor {
-    fn unpack(
+impl MixDecompressor {
+    /// Compiled once: it is long, and a call for each path costs little beside what is computed for it.
+    fn unpack_paths(
         &mut self,
         records: &Records,
         code: &mut Code,
-        sink: &mut impl FnMut(Path, &mut Code),
+        sink: &mut dyn FnMut(Path, &mut Code),
     ) -> Result<(), Damage> {
         let mut bytes = Cursor::new(&records.bytes);
         let count = bytes.number()?;
@@ -563,6 +563,17 @@ impl Decompressor for MixDecompressor {
             self.at = if taken { target } else { straight.end };
         }
         Ok(())
+    }
+}
+
+impl Decompressor for MixDecompressor {
+    fn unpack(
+        &mut self,
+        records: &Records,
+        code: &mut Code,
+        sink: &mut impl FnMut(Path, &mut Code),
+    ) -> Result<(), Damage> {
+        self.unpack_paths(records, code, sink)
     }
 }
 
