@@ -113,7 +113,19 @@ impl<T> ByPath<T> {
     /// What is known of a path.
     #[inline(always)]
     pub fn get(&self, path: PathId) -> Option<&T> {
-        self.known.get(path.number as usize)?.as_ref().filter(|_| self.generation == path.generation)
+        self.known.get(path.number as usize)?.as_ref().filter(|_| self.is_current(path))
+    }
+
+    /// The same, to change it.
+    #[inline(always)]
+    pub fn get_mut(&mut self, path: PathId) -> Option<&mut T> {
+        let is_current = self.is_current(path);
+        self.known.get_mut(path.number as usize)?.as_mut().filter(|_| is_current)
+    }
+
+    /// Is this a path of the same generation as those that something is known of?
+    pub fn is_current(&self, path: PathId) -> bool {
+        self.generation == path.generation
     }
 
     /// Keeps what is known of a path. Of paths with numbers that no follower gives, nothing is kept.
@@ -131,7 +143,7 @@ impl<T> ByPath<T> {
 
     /// Forgets all where this is not a path of the same generation: then its follower has forgotten the others. Says whether it is.
     pub fn begin(&mut self, path: PathId) -> bool {
-        let goes_on = self.generation == path.generation;
+        let goes_on = self.is_current(path);
         if !goes_on {
             self.clear();
             self.generation = path.generation;

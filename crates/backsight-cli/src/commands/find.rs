@@ -86,6 +86,10 @@ pub struct Find {
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 
+    /// Look at parts of a source on up to N cores, where there is an index; 0, the default, is as many as there are
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    threads: usize,
+
     /// No summary, no progress, no warnings
     #[arg(long, short)]
     quiet: bool,
@@ -132,40 +136,38 @@ pub fn run(command: &Find) -> Result {
 fn find(command: &Find, capture: &Capture, output: &mut Output) -> Result<u64> {
     let quiet = command.quiet || output.is_terminal();
     let moments = index_file::moments(&command.capture, capture, command.quiet);
-    let decode = command.capture.choose(capture.execution(), capture, quiet);
+    let decode = command.capture.choose(capture.execution(), capture, quiet).threads(command.threads);
     let sources = decode.sources()?;
     let code = capture.code()?;
     // A source of another program need not have the function.
-    let wanted: Vec<_> = sources.iter().map(|source| wanted(command, code.of(source))).collect();
+    let mut wanted: Vec<_> = sources.iter().map(|source| wanted(command, code.of(source))).collect();
     if wanted.iter().all(Result::is_err)
-        && let Some(Err(failure)) = wanted.into_iter().next()
+        && let Some(Err(failure)) = wanted.pop()
     {
         return Err(failure);
     }
+    let window = command.window.window();
     let mut total = 0;
-    for source in &sources {
-        let Ok(wanted) = self::wanted(command, code.of(source)) else { continue };
+    for (source, wanted) in sources.iter().zip(&wanted) {
+        let Ok(wanted) = wanted else { continue };
         let mut found = 0;
-        let mut failure = None;
-        if command.last {
-            let last = moments.find_last(&decode, source, &wanted)?;
-            found = last.iter().len() as u64;
-            last.iter().try_for_each(|hit| put(command, capture, source, hit, output))?;
+        if command.count {
+            found = moments.count(&decode, source, window, wanted)?;
+        } else if command.last || command.nth.is_some() {
+            let hit = match command.nth {
+                Some(nth) => moments.find_nth(&decode, source, window, wanted, nth)?,
+                None => moments.find_last(&decode, source, window, wanted)?,
+            };
+            found = hit.iter().len() as u64;
+            hit.iter().try_for_each(|hit| put(command, capture, source, hit, output))?;
         } else {
-            moments.find(decode.clone(), source, command.window.window(), &wanted, &mut |hit| {
+            let mut outcome = Ok(());
+            moments.find(&decode, source, window, wanted, &mut |hit| {
                 found += 1;
-                if !command.count && command.nth.is_none_or(|nth| nth == found) {
-                    failure = put(command, capture, source, hit, output).err();
-                }
-                let is_enough = command.nth == Some(found) || failure.is_some();
-                if is_enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                outcome = put(command, capture, source, hit, output);
+                if outcome.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
             })?;
-            if let Some(nth) = command.nth {
-                found = u64::from(found == nth);
-            }
-        }
-        if let Some(failure) = failure {
-            return Err(failure);
+            outcome?;
         }
         if command.count {
             let (name, id) = (source.name(), source.id());

@@ -66,7 +66,7 @@ fn what_cannot_be_walked_through_is_refused() {
     line("gdb /nowhere --stdio").could_not("/nowhere");
     line("gdb /nowhere").could_not("/nowhere");
     line(&format!("gdb {} --stdio --port 0", capture())).wrong_use("cannot be used with");
-    line("gdb - --protocol etm4 --config etm4 --stdio").wrong_use("standard input");
+    line("gdb - --protocol etm4 --config TRCCONFIGR=0x11 --stdio").wrong_use("standard input");
     line(&format!("gdb {} --stdio --buffer nothing", capture())).wrong_use("--buffer nothing");
     line(&format!("gdb {} --gdb /no/such/gdb", capture())).could_not("/no/such/gdb");
 }

@@ -84,7 +84,7 @@ fn find<W: Write>(server: &mut Server<'_, '_, W>, name: &str) -> Result<String> 
     let capture = server.replay.capture();
     let code = server.replay.code(at)?;
     let functions = match Wanted::function(name, code.image()) {
-        Ok(Wanted::Functions(functions)) => functions,
+        Ok(Wanted::Functions { places, .. }) => places,
         Ok(_) => Vec::new(),
         Err(error @ Error::Absent(_)) => return Ok(format!("{error}\n")),
         Err(error) => return Err(error),
@@ -144,7 +144,7 @@ fn messages<W: Write>(server: &mut Server<'_, '_, W>) -> Result<String> {
     for source in capture.execution().sources()? {
         let is_own =
             own.as_ref().is_some_and(|own| (own.buffer(), own.id()) == (source.buffer(), source.id()));
-        moments.find(capture.execution(), &source, Window::default(), &wanted, &mut |hit| {
+        moments.find(&capture.execution(), &source, Window::default(), &wanted, &mut |hit| {
             let is_before = match is_own {
                 true => hit.place.instructions <= at.instruction,
                 false => now.is_none_or(|now| hit.place.time.is_none_or(|time| time <= now)),

@@ -193,6 +193,11 @@ impl<'c, K: Kind> Decode<'c, K> {
         self
     }
 
+    /// Up to how many threads that are.
+    pub fn thread_count(&self) -> usize {
+        self.settings.threads
+    }
+
     /// Bytes of a source that a thread decodes at a time where several share one. What they give is kept until it is its
     /// turn: larger pieces need more memory.
     pub fn piece_size(mut self, bytes: usize) -> Self {

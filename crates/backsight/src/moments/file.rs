@@ -3,7 +3,7 @@
 //! ```text
 //! 8 bytes   "bsindex" and the version of the format
 //! 16 bytes  the identity of the capture and its code
-//! …         sources, each with contexts, calls and points: numbers in groups of seven bits, differences to the point before
+//! …         sources, each with contexts, calls, points and sums: numbers in groups of seven bits, differences to the point before
 //! 4 bytes   CRC-32 of all that comes before
 //! ```
 //!
@@ -21,7 +21,7 @@ use super::index::{Index, Point, SourceIndex};
 use super::place::{Contexts, Place};
 use crate::decode::{Cut, Seek};
 
-const MAGIC: [u8; 8] = *b"bsindex\x02";
+const MAGIC: [u8; 8] = *b"bsindex\x03";
 
 /// Why a file is no index of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +111,7 @@ impl Written {
     }
 
     fn source(&mut self, source: &SourceIndex) {
-        let SourceIndex { buffer, id, points, end, is_tail, is_absent, calls } = source;
+        let SourceIndex { buffer, id, points, end, is_tail, is_absent, calls, sums } = source;
         self.number(buffer.len() as u64);
         self.0.extend_from_slice(buffer.as_bytes());
         self.0.push(id.get());
@@ -153,6 +153,7 @@ impl Written {
             self.harts(point.calls.as_deref(), &mut last_calls);
             last = Last::at(point, last);
         }
+        self.sums(sums);
     }
 
     fn contexts(&mut self, contexts: &Contexts) {
@@ -292,7 +293,8 @@ impl Read<'_> {
             last = Last::at(&point, last);
             points.push(point);
         }
-        Some(SourceIndex { buffer, id, points, end, is_tail, is_absent, calls: calls.into() })
+        let sums = self.sums(end.instructions)?.into();
+        Some(SourceIndex { buffer, id, points, end, is_tail, is_absent, calls: calls.into(), sums })
     }
 
     fn contexts(&mut self) -> Option<Contexts> {
@@ -339,6 +341,7 @@ mod tests {
     use super::*;
     use crate::calls::saved::{CallSite, HartCalls, NONE, SavedCall, SavedCalls, SavedStack};
     use crate::calls::{Clock, Departure};
+    use crate::moments::sums::{Counts, Part, Sums};
 
     fn index() -> Index {
         let point = |number: u64| {
@@ -391,6 +394,14 @@ mod tests {
         };
         let sites = vec![site(0x1000), site(0xFFFF_FFFF_8000_0000)];
         let calls = SavedCalls { sites, calls: vec![call(NONE, 0, 3), call(0, 1, 50)] };
+        let counts = |number: u64| Counts {
+            exceptions: number % 3,
+            gaps: number / 2,
+            contexts: vec![(3, number), (0x1_0000_0000, 1)],
+            functions: (0..number as u32 % 3).map(|function| (function, number + 7)).collect(),
+        };
+        let parts = (1..5).map(|number| Part { end: number * 350_000, counts: counts(number) }).collect();
+        let sums = Sums { functions: vec![0x5000, 0x4000, 0xFFFF_FFFF_8000_0000], parts };
         let one = SourceIndex {
             buffer: "ETB_0".to_owned(),
             id: TraceId::new(0x10),
@@ -399,6 +410,7 @@ mod tests {
             is_tail: false,
             is_absent: false,
             calls: calls.into(),
+            sums: sums.into(),
         };
         let other = SourceIndex { buffer: "é".to_owned(), is_absent: true, ..SourceIndex::default() };
         Index { sources: vec![one, other] }

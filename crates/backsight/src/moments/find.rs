@@ -1,29 +1,29 @@
-//! Moments at which something holds.
+//! What is looked for, and what it looks like when it happens.
 
 use std::ops::{ControlFlow, Range as Addresses};
 
 use backsight_core::AddressSpace;
-use backsight_flow::{Event, PathId, Range};
-use backsight_image::{Code as _, Image, Window as TimeSpan};
+use backsight_flow::{ByPath, Event, PathId, Range};
+use backsight_image::{Code as _, Function, Image, Window as TimeSpan};
 
-use super::moment::Window;
+use super::entries::{FunctionStarts, interrupts, is_entered, is_gap};
 use super::near_names::near_names;
 use super::place::Place;
-use super::reach::Moments;
 use super::windowed::InWindow;
-use crate::decode::{Decode, Execution};
 use crate::listing::steps;
 use crate::messages::Messages;
-use crate::{Error, Item, Result, Source, SourceCode};
-
-/// Spans between points that are looked at together, on the way from the end.
-const MOST_SPANS: usize = 1 << 12;
+use crate::{Error, Item, Result, SourceCode};
 
 /// What is looked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Wanted {
     /// Execution comes to the first instruction of one of these functions, by a call or from outside of it.
-    Functions(Vec<Addresses<u64>>),
+    Functions {
+        /// Where they are.
+        places: Vec<Addresses<u64>>,
+        /// Are they functions of the image, and as long as the longest that begins there? An index knows only these.
+        are_all_named: bool,
+    },
     /// An instruction at one of these addresses is executed.
     Addresses(Vec<Addresses<u64>>),
     /// An exception or interrupt is taken.
@@ -47,19 +47,20 @@ impl Wanted {
     /// # Errors
     /// If there is none.
     pub fn function(name: &str, image: &Image) -> Result<Self> {
-        let all = image.functions().filter(|function| function.name == name || function.mangled == name);
-        let mut found: Vec<_> = all
-            .map(|function| function.start.0..function.start.0.saturating_add(function.size.max(1)))
-            .collect();
+        let starts = FunctionStarts::of(image);
+        let is_it = |function: &Function<'_>| function.name == name || function.mangled == name;
+        let all = image.functions().filter(is_it);
+        let mut places: Vec<_> = all.filter_map(|function| starts.at(function.start.0)).collect();
+        let mut are_all_named = true;
         if let Some(address) = name.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok())
         {
-            let of = |function: &Addresses<u64>| function.contains(&address);
-            let functions = image.functions();
-            let mut ranges = functions.map(|one| one.start.0..one.start.0.saturating_add(one.size.max(1)));
-            found.push(ranges.find(of).unwrap_or(address..address.saturating_add(1)));
+            let mut around = image.functions().filter_map(|function| starts.at(function.start.0));
+            let named = around.find(|function| function.contains(&address));
+            are_all_named = named.is_some();
+            places.push(named.unwrap_or(address..address.saturating_add(1)));
         }
-        match found.is_empty() {
-            false => Ok(Self::Functions(found)),
+        match places.is_empty() {
+            false => Ok(Self::Functions { places, are_all_named }),
             true => {
                 let near = near_names(name, image.functions().map(|function| function.name));
                 let why = format!("function {name}: the image has no function of that name{near}");
@@ -109,107 +110,12 @@ pub struct Hit {
     pub message: Option<String>,
 }
 
-impl<'c> Moments<'c> {
-    /// Looks for moments in a window of a source, in their order, until the closure has enough.
-    ///
-    /// # Errors
-    /// As [`Moments::take`].
-    pub fn find(
-        &self,
-        decode: Decode<'c, Execution>,
-        source: &Source,
-        window: Window,
-        wanted: &Wanted,
-        each: &mut dyn FnMut(&Hit) -> ControlFlow<()>,
-    ) -> Result<()> {
-        let code = self.capture().code()?.seen_by(source);
-        let mut finder = Finder {
-            wanted,
-            code,
-            place: Place::default(),
-            is_inside: false,
-            harts: Vec::new(),
-            paths: Paths::default(),
-            messages: Messages::new(),
-            each,
-            outcome: ControlFlow::Continue(()),
-        };
-        self.take(decode.positions(false), source, window, &mut finder)?;
-        Ok(())
-    }
-
-    /// The last of the moments in a source. With an index, it is looked for from the end.
-    ///
-    /// # Errors
-    /// As [`Moments::take`].
-    pub fn find_last(
-        &self,
-        decode: &Decode<'c, Execution>,
-        source: &Source,
-        wanted: &Wanted,
-    ) -> Result<Option<Hit>> {
-        let known = self.known_index().and_then(|index| index.source(source));
-        // A message may be put together from what was written long before.
-        let known = known.filter(|_| !matches!(wanted, Wanted::Messages(_)));
-        let points = known.map_or(&[][..], |known| &known.points);
-        let at = |number: usize| {
-            let point = points.get(number.checked_sub(1)?)?;
-            Some(super::Moment::Instruction(point.place.instructions))
-        };
-        let (mut last, mut first, mut to) = (None, points.len() + 1, None);
-        // Something that is rare is looked for in longer and longer spans: to begin takes time, too.
-        let mut spans = 1;
-        while last.is_none() && first > 0 {
-            first = first.saturating_sub(spans);
-            let window = Window { from: at(first), to };
-            self.find(decode.clone(), source, window, wanted, &mut |hit| {
-                last = Some(hit.clone());
-                ControlFlow::Continue(())
-            })?;
-            to = window.from;
-            spans = (2 * spans).min(MOST_SPANS);
-        }
-        Ok(last)
-    }
-}
-
 /// What is known of a path: its instructions, whether something in it may be what is looked for, and how it ends.
 #[derive(Clone, Copy, Debug)]
 struct KnownPath {
     instructions: u64,
     may_hold: bool,
     last: Option<Range>,
-}
-
-/// Paths that came before.
-#[derive(Debug, Default)]
-struct Paths {
-    generation: u64,
-    known: Vec<Option<KnownPath>>,
-}
-
-impl Paths {
-    /// Paths with higher numbers are looked at each time.
-    const MOST: u32 = 1 << 18;
-
-    fn get(&self, path: PathId) -> Option<KnownPath> {
-        (*self.known.get(path.number as usize)?).filter(|_| self.generation == path.generation)
-    }
-
-    fn insert(&mut self, path: PathId, known: KnownPath) {
-        if path.number >= Self::MOST {
-            return;
-        }
-        if self.generation != path.generation {
-            self.generation = path.generation;
-            self.known.clear();
-        }
-        let index = path.number as usize;
-        if self.known.len() <= index {
-            self.known.resize(index + 1, None);
-        }
-        self.known[index] = Some(known);
-    }
 }
 
 /// What has to be known of a hart.
@@ -222,17 +128,30 @@ struct Hart {
 }
 
 /// Looks at everything that happens.
-struct Finder<'f, 'c> {
+pub(super) struct Finder<'f, 'c> {
     wanted: &'f Wanted,
     code: SourceCode<'c>,
     place: Place,
     /// The window has begun.
     is_inside: bool,
     harts: Vec<Hart>,
-    paths: Paths,
+    paths: ByPath<KnownPath>,
     messages: Messages,
     each: &'f mut dyn FnMut(&Hit) -> ControlFlow<()>,
     outcome: ControlFlow<()>,
+}
+
+impl<'f, 'c> Finder<'f, 'c> {
+    /// Gives what it finds to a closure, until that has enough.
+    pub fn new(
+        wanted: &'f Wanted,
+        code: SourceCode<'c>,
+        each: &'f mut dyn FnMut(&Hit) -> ControlFlow<()>,
+    ) -> Self {
+        let (place, harts, paths) = Default::default();
+        let (messages, outcome) = (Messages::new(), ControlFlow::Continue(()));
+        Self { wanted, code, place, is_inside: false, harts, paths, messages, each, outcome }
+    }
 }
 
 fn has(addresses: &[Addresses<u64>], address: u64) -> bool {
@@ -258,7 +177,7 @@ impl Finder<'_, '_> {
     /// May something in a range be what is looked for?
     fn may_hold(&self, range: &Range) -> bool {
         match self.wanted {
-            Wanted::Functions(functions) => functions.iter().any(|one| one.start == range.start.0),
+            Wanted::Functions { places, .. } => places.iter().any(|one| one.start == range.start.0),
             Wanted::Addresses(all) => {
                 all.iter().any(|one| one.start < range.end.0 && range.start.0 < one.end)
             }
@@ -270,13 +189,9 @@ impl Finder<'_, '_> {
         let before = self.hart(hart).last.replace(range);
         if range.instructions > 0 && self.is_inside && self.may_hold(&range) {
             match self.wanted {
-                Wanted::Functions(functions) => {
-                    let function = functions.iter().find(|one| one.start == range.start.0);
-                    let is_call = |last: &Range| last.executed && last.ends_in_branch() && last.flags.link;
-                    let is_inside = |last: &Range| {
-                        function.is_some_and(|function| function.contains(&last.end.0.wrapping_sub(1)))
-                    };
-                    if before.is_none_or(|last| is_call(&last) || !is_inside(&last)) {
+                Wanted::Functions { places, .. } => {
+                    let function = places.iter().find(|one| one.start == range.start.0);
+                    if function.is_some_and(|function| is_entered(function, before.as_ref())) {
                         self.hit(hart, self.place.instructions, Event::Range(range));
                     }
                 }
@@ -307,20 +222,12 @@ impl Finder<'_, '_> {
         if let Event::Context(context, _) = &event {
             self.hart(hart).space = self.code.space_of(context);
         }
-        let is_gap = matches!(
-            event,
-            Event::NoSync(_)
-                | Event::AddressUnknown
-                | Event::PathUnknown { .. }
-                | Event::NoMemory { .. }
-                | Event::AccessesLost
-        );
-        if is_gap || matches!(event, Event::Exception { .. } | Event::ExceptionReturn | Event::TraceOn(_)) {
+        if interrupts(&event) {
             self.hart(hart).last = None;
         }
         let holds = match (self.wanted, &event) {
             (Wanted::Exceptions, Event::Exception { .. }) => true,
-            (Wanted::Gaps, _) => is_gap,
+            (Wanted::Gaps, event) => is_gap(event),
             (Wanted::Messages(text), Event::Software(written)) => {
                 let (place, each, outcome) = (self.place, &mut *self.each, &mut self.outcome);
                 self.messages.push(hart, written, place.time, 0, &mut |message| {
@@ -363,7 +270,7 @@ impl InWindow for Finder<'_, '_> {
 
     /// What comes first may go on from what came before.
     fn needs_all(&self) -> bool {
-        matches!(self.wanted, Wanted::Functions(_) | Wanted::Context(_))
+        matches!(self.wanted, Wanted::Functions { .. } | Wanted::Context(_))
     }
 
     fn begin(&mut self, place: &Place) {
@@ -376,7 +283,7 @@ impl InWindow for Finder<'_, '_> {
     }
 
     fn path(&mut self, path: PathId, hart: u16, items: &mut dyn Iterator<Item = Item<'_, Event>>) {
-        if let Some(known) = self.paths.get(path)
+        if let Some(&known) = self.paths.get(path)
             && !known.may_hold
         {
             self.place.instructions += known.instructions;

@@ -7,6 +7,7 @@ use backsight_flow::{ByPath, Event, PathId, Range};
 
 use super::calls::HartStacks;
 use super::place::{Contexts, Place};
+use super::sums::{Counting, Sums};
 use super::windowed::Edge;
 use crate::calls::saved::{CallSaver, HartCalls, SavedCalls};
 use crate::calls::{Functions, KnownCalls, Stay, Stays};
@@ -56,6 +57,8 @@ pub struct SourceIndex {
     pub is_absent: bool,
     /// The calls that points name.
     pub(crate) calls: Arc<SavedCalls>,
+    /// What happened between points.
+    pub(crate) sums: Arc<Sums>,
 }
 
 /// The points of the sources of a capture.
@@ -118,8 +121,12 @@ pub(super) struct Indexer<'c> {
     /// The calls under way, if decoding began with the source.
     stacks: Option<HartStacks<'c>>,
     saver: CallSaver,
+    /// Counts what happens, where decoding began with the source.
+    counting: Option<Counting>,
+    /// Ranges of a path that is met for the first time.
+    ranges: Vec<Range>,
     /// Instructions of paths, where calls are not known.
-    sums: ByPath<u64>,
+    instructions: ByPath<u64>,
     /// Points come one after so many bytes of the stream, at least.
     distance: u64,
 }
@@ -127,14 +134,25 @@ pub(super) struct Indexer<'c> {
 impl<'c> Indexer<'c> {
     /// Of a source from its beginning.
     pub fn new(source: &Source, code: SourceCode<'c>) -> Self {
-        Self { stacks: Some(HartStacks::new(code)), ..Self::of_tail(source) }
+        let (stacks, counting) = (Some(HartStacks::new(code)), Some(Counting::new(code)));
+        Self { stacks, counting, ..Self::of_tail(source) }
     }
 
     /// Of a source from somewhere near its end.
     pub fn of_tail(source: &Source) -> Self {
         let index = SourceIndex { is_tail: true, ..SourceIndex::of(source) };
-        let (place, contexts, saver, sums) = Default::default();
-        Self { index, place, contexts, stacks: None, saver, sums, distance: 0 }
+        let (place, contexts, saver, ranges, instructions) = Default::default();
+        Self {
+            index,
+            place,
+            contexts,
+            stacks: None,
+            saver,
+            counting: None,
+            ranges,
+            instructions,
+            distance: 0,
+        }
     }
 
     /// The source ends.
@@ -142,7 +160,40 @@ impl<'c> Indexer<'c> {
         self.index.is_tail = self.stacks.is_none();
         self.index.end = self.place;
         self.index.calls = Arc::new(self.saver.saved);
+        let sums = self.counting.map(|counting| counting.finish(self.place.instructions));
+        self.index.sums = sums.unwrap_or_default().into();
         self.index
+    }
+}
+
+impl Indexer<'_> {
+    /// What counts, if the source has one hart.
+    #[inline(always)]
+    fn counting_of(&mut self, hart: u16) -> Option<&mut Counting> {
+        if self.counting.as_mut().is_some_and(|counting| !counting.is_of(hart)) {
+            self.counting = None;
+        }
+        self.counting.as_mut()
+    }
+
+    /// Execution takes a path.
+    #[inline(always)]
+    fn pass(&mut self, path: PathId, hart: u16, ranges: impl Iterator<Item = Range>) {
+        if let Some(stacks) = &mut self.stacks
+            && let Some(stack) = stacks.of(hart, self.place.instructions)
+        {
+            let before = stack.instructions();
+            stack.walk(path, ranges, &mut Unwanted);
+            self.place.instructions += stack.instructions() - before;
+            return;
+        }
+        if let Some(&sum) = self.instructions.get(path) {
+            self.place.instructions += sum;
+            return;
+        }
+        let sum = ranges.map(|range| u64::from(range.instructions)).sum();
+        self.place.instructions += sum;
+        self.instructions.insert(path, sum);
     }
 }
 
@@ -170,6 +221,12 @@ impl Consumer<Event> for Indexer<'_> {
         {
             stack.take_numbered(&item.value, false, &mut Unwanted);
         }
+        if let Some(counting) = self.counting_of(item.sub_source) {
+            match &item.value {
+                Event::Range(range) => counting.range(range),
+                event => counting.event(event),
+            }
+        }
         match &item.value {
             Event::Range(range) => self.place.instructions += u64::from(range.instructions),
             Event::Context(context, isa) => self.contexts.set(item.sub_source, *context, *isa),
@@ -179,21 +236,14 @@ impl Consumer<Event> for Indexer<'_> {
 
     #[inline(always)]
     fn path<'a>(&mut self, path: PathId, hart: u16, items: impl Iterator<Item = Item<'a, Event>>) {
-        if let Some(stacks) = &mut self.stacks
-            && let Some(stack) = stacks.of(hart, self.place.instructions)
-        {
-            let before = stack.instructions();
-            stack.walk(path, items.filter_map(range_of), &mut Unwanted);
-            self.place.instructions += stack.instructions() - before;
-            return;
+        if self.counting_of(hart).is_none_or(|counting| counting.path(path)) {
+            return self.pass(path, hart, items.filter_map(range_of));
         }
-        if let Some(&sum) = self.sums.get(path) {
-            self.place.instructions += sum;
-            return;
-        }
-        let sum = items.filter_map(range_of).map(|range| u64::from(range.instructions)).sum();
-        self.place.instructions += sum;
-        self.sums.insert(path, sum);
+        let mut ranges = std::mem::take(&mut self.ranges);
+        ranges.extend(items.filter_map(range_of));
+        self.counting.iter_mut().for_each(|counting| counting.learn(path, &ranges));
+        self.pass(path, hart, ranges.drain(..));
+        self.ranges = ranges;
     }
 
     fn cut(&mut self, cut: Cut) {
@@ -207,6 +257,7 @@ impl Consumer<Event> for Indexer<'_> {
         self.saver.allow(CALLS);
         let calls = self.stacks.as_mut().and_then(|stacks| stacks.save(&mut self.saver));
         let (place, contexts) = (self.place, self.contexts.clone());
+        self.counting.iter_mut().for_each(|counting| counting.point(place.instructions, cut.offset));
         self.index.points.push(Point { cut, place, contexts, calls });
         if self.index.points.len() > MOST_POINTS {
             let mut number = 0;

@@ -25,8 +25,10 @@
 
 mod back;
 mod calls;
+mod entries;
 mod file;
 mod file_calls;
+mod file_sums;
 mod find;
 mod identity;
 mod index;
@@ -35,7 +37,9 @@ mod near_names;
 mod packets;
 mod place;
 mod reach;
+mod search;
 mod several;
+mod sums;
 mod windowed;
 mod write;
 

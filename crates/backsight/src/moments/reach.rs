@@ -141,7 +141,8 @@ impl<'c> Moments<'c> {
         }
         let found = self.capture.moments().take(decode, source, Window::default(), &mut ())?;
         let end = found.places.map_or_else(Place::default, |(_, end)| end);
-        Ok(SourceIndex { end, ..indexer.finish() })
+        // Nothing was counted.
+        Ok(SourceIndex { end, sums: Arc::default(), ..indexer.finish() })
     }
 
     /// Gives what is in a window of a source to a closure. What comes before the window is not given.

@@ -12,6 +12,7 @@ mod page;
 mod perf;
 mod pieces;
 mod processes;
+mod searches;
 mod shared_code;
 mod sifive;
 mod sources;

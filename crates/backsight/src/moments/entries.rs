@@ -1,0 +1,56 @@
+//! What counts as a function entered, and as something missing: for searches and for the sums of an index alike.
+
+use std::collections::HashMap;
+use std::ops::Range as Addresses;
+
+use backsight_flow::{Event, Range};
+use backsight_image::Image;
+
+/// Where functions begin, and where they end: of several that begin at one address, the longest counts.
+#[derive(Debug, Default)]
+pub(super) struct FunctionStarts(HashMap<u64, u64>);
+
+impl FunctionStarts {
+    /// All functions of an image, whenever they were there.
+    pub fn of(image: &Image) -> Self {
+        let mut starts = HashMap::new();
+        for function in image.functions() {
+            let start = function.start.0;
+            let end = start.saturating_add(function.size.max(1));
+            starts.entry(start).and_modify(|known: &mut u64| *known = end.max(*known)).or_insert(end);
+        }
+        Self(starts)
+    }
+
+    /// The function that begins at an address.
+    pub fn at(&self, start: u64) -> Option<Addresses<u64>> {
+        self.0.get(&start).map(|&end| start..end)
+    }
+}
+
+/// Is this function entered by a range that begins at its first instruction? `before`: the range before that on the hart, where
+/// nothing came between them.
+#[inline]
+pub(super) fn is_entered(function: &Addresses<u64>, before: Option<&Range>) -> bool {
+    before.is_none_or(|last| {
+        let is_call = last.executed && last.ends_in_branch() && last.flags.link;
+        is_call || !function.contains(&last.end.0.wrapping_sub(1))
+    })
+}
+
+/// Does the event say that something is missing?
+pub(super) const fn is_gap(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::NoSync(_)
+            | Event::AddressUnknown
+            | Event::PathUnknown { .. }
+            | Event::NoMemory { .. }
+            | Event::AccessesLost
+    )
+}
+
+/// Does execution not go on after this event from where it was?
+pub(super) const fn interrupts(event: &Event) -> bool {
+    is_gap(event) || matches!(event, Event::Exception { .. } | Event::ExceptionReturn | Event::TraceOn(_))
+}
