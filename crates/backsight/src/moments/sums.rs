@@ -45,24 +45,14 @@ impl Counts {
 
 /// What is in either of two sorted lists, with the sum of both.
 fn added<K: Ord + Copy>(one: &[(K, u64)], other: &[(K, u64)]) -> Vec<(K, u64)> {
-    let mut sums: Vec<(K, u64)> = Vec::with_capacity(one.len().max(other.len()));
-    let (mut one, mut other) = (one.iter().copied().peekable(), other.iter().copied().peekable());
-    loop {
-        let next = match (one.peek(), other.peek()) {
-            (Some(first), Some(second)) if first.0 == second.0 => {
-                let both = (first.0, first.1 + second.1);
-                (one.next(), other.next());
-                both
-            }
-            (Some(first), second) if second.is_none_or(|second| first.0 < second.0) => *first,
-            (_, Some(second)) => *second,
-            (_, None) => return sums,
-        };
-        // One of the lists may have given it already.
-        one.next_if_eq(&next);
-        other.next_if_eq(&next);
-        sums.push(next);
-    }
+    let mut all = [one, other].concat();
+    all.sort_unstable_by_key(|one| one.0);
+    all.dedup_by(|later, first| {
+        let is_same = later.0 == first.0;
+        first.1 += if is_same { later.1 } else { 0 };
+        is_same
+    });
+    all
 }
 
 /// A part of a source.
