@@ -28,14 +28,27 @@ impl FunctionStarts {
     }
 }
 
-/// Is this function entered by a range that begins at its first instruction? `before`: the range before that on the hart, where
-/// nothing came between them.
+/// How a range of execution ended.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RangeEnd {
+    /// With a call.
+    is_call: bool,
+    /// The last byte of its last instruction.
+    last: u64,
+}
+
+impl RangeEnd {
+    pub fn of(range: &Range) -> Self {
+        let is_call = range.executed && range.ends_in_branch() && range.flags.link;
+        Self { is_call, last: range.end.0.wrapping_sub(1) }
+    }
+}
+
+/// Is this function entered by a range that begins at its first instruction? `before`: how the range before that ended on the
+/// hart, where nothing came between them.
 #[inline]
-pub(super) fn is_entered(function: &Addresses<u64>, before: Option<&Range>) -> bool {
-    before.is_none_or(|last| {
-        let is_call = last.executed && last.ends_in_branch() && last.flags.link;
-        is_call || !function.contains(&last.end.0.wrapping_sub(1))
-    })
+pub(super) fn is_entered(function: &Addresses<u64>, before: Option<RangeEnd>) -> bool {
+    before.is_none_or(|before| before.is_call || !function.contains(&before.last))
 }
 
 /// Does the event say that something is missing?

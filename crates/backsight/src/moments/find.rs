@@ -6,7 +6,7 @@ use backsight_core::AddressSpace;
 use backsight_flow::{ByPath, Event, PathId, Range};
 use backsight_image::{Code as _, Function, Image, Window as TimeSpan};
 
-use super::entries::{FunctionStarts, interrupts, is_entered, is_gap};
+use super::entries::{FunctionStarts, RangeEnd, interrupts, is_entered, is_gap};
 use super::near_names::near_names;
 use super::place::Place;
 use super::windowed::InWindow;
@@ -115,14 +115,14 @@ pub struct Hit {
 struct KnownPath {
     instructions: u64,
     may_hold: bool,
-    last: Option<Range>,
+    last: Option<RangeEnd>,
 }
 
 /// What has to be known of a hart.
 struct Hart {
     number: u16,
-    /// The last range, where nothing came after it.
-    last: Option<Range>,
+    /// How the last range ended, where nothing came after it.
+    last: Option<RangeEnd>,
     context: Option<u64>,
     space: AddressSpace,
 }
@@ -186,12 +186,12 @@ impl Finder<'_, '_> {
     }
 
     fn range(&mut self, hart: u16, range: Range) {
-        let before = self.hart(hart).last.replace(range);
+        let before = self.hart(hart).last.replace(RangeEnd::of(&range));
         if range.instructions > 0 && self.is_inside && self.may_hold(&range) {
             match self.wanted {
                 Wanted::Functions { places, .. } => {
                     let function = places.iter().find(|one| one.start == range.start.0);
-                    if function.is_some_and(|function| is_entered(function, before.as_ref())) {
+                    if function.is_some_and(|function| is_entered(function, before)) {
                         self.hit(hart, self.place.instructions, Event::Range(range));
                     }
                 }
@@ -295,7 +295,7 @@ impl InWindow for Finder<'_, '_> {
             if let Event::Range(range) = item.value {
                 known.instructions += u64::from(range.instructions);
                 known.may_hold |= self.may_hold(&range);
-                known.last = Some(range);
+                known.last = Some(RangeEnd::of(&range));
             }
             self.item(item);
         }

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use backsight_flow::{ByPath, Event, PathId, Range};
 
-use super::entries::{FunctionStarts, interrupts, is_entered, is_gap};
+use super::entries::{FunctionStarts, RangeEnd, interrupts, is_entered, is_gap};
 use super::find::Wanted;
 use crate::SourceCode;
 
@@ -110,7 +110,8 @@ struct KnownPath {
     first: Option<(u32, u64)>,
     /// Functions that are entered further on.
     others: Box<[u32]>,
-    last: Option<Range>,
+    /// How its last range ends.
+    last: Option<RangeEnd>,
 }
 
 /// Counts what happens in a source with one hart.
@@ -129,7 +130,7 @@ pub(super) struct Counting {
     /// Events since the last instruction: they belong to the next.
     waiting: PartCounts,
     hart: Option<u16>,
-    last: Option<Range>,
+    last: Option<RangeEnd>,
     context: Option<u64>,
     paths: ByPath<KnownPath>,
     /// Paths that the last part has.
@@ -196,13 +197,13 @@ impl Counting {
 
     /// Takes a range that is not of a path.
     pub fn range(&mut self, range: &Range) {
-        let before = self.last.replace(*range);
+        let before = self.last.replace(RangeEnd::of(range));
         if range.instructions == 0 {
             return;
         }
         self.settle();
         if let Some(function) = self.starts.at(range.start.0)
-            && is_entered(&function, before.as_ref())
+            && is_entered(&function, before)
         {
             let number = self.number(range.start.0);
             *self.part.functions.entry(number).or_default() += 1;
@@ -234,10 +235,12 @@ impl Counting {
     #[inline(always)]
     pub fn path(&mut self, path: PathId) -> bool {
         let Some(known) = self.paths.get_mut(path) else { return false };
-        if known.times == 0 {
-            self.walked.push(path);
+        if !known.others.is_empty() {
+            if known.times == 0 {
+                self.walked.push(path);
+            }
+            known.times += 1;
         }
-        known.times += 1;
         let before = std::mem::replace(&mut self.last, known.last);
         let first = known.first;
         if self.waiting.is_filled {
@@ -249,9 +252,9 @@ impl Counting {
         true
     }
 
-    fn first(&mut self, number: u32, end: u64, before: Option<Range>) {
+    fn first(&mut self, number: u32, end: u64, before: Option<RangeEnd>) {
         let start = self.sums.functions.get(number as usize).copied().unwrap_or(end);
-        if is_entered(&(start..end), before.as_ref()) {
+        if is_entered(&(start..end), before) {
             *self.part.functions.entry(number).or_default() += 1;
         }
     }
@@ -264,14 +267,14 @@ impl Counting {
         }
         let (mut first, mut others, mut last) = (None, Vec::new(), None);
         for (place, range) in ranges.iter().enumerate() {
-            let before = last.replace(*range);
+            let before = last.replace(RangeEnd::of(range));
             let Some(function) = self.starts.at(range.start.0).filter(|_| range.instructions > 0) else {
                 continue;
             };
             let number = self.number(function.start);
             match place {
                 0 => first = Some((number, function.end)),
-                _ if is_entered(&function, before.as_ref()) => others.push(number),
+                _ if is_entered(&function, before) => others.push(number),
                 _ => {}
             }
         }
