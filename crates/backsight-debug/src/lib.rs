@@ -8,10 +8,12 @@
 //!
 //! `replay`: `chunk` (decoded instructions around a position), `calls` (their stacks of calls), `track` (one source), `search` (runs to a
 //! breakpoint, on all cores), `state` (registers and memory), and the walk itself. `gdb`: `packet` (framing), `arch` (target
-//! descriptions), `server` (what packets ask), `monitor` (its own words), `files` (code that gdb may read), `script` (what gdb is told first).
+//! descriptions), `server` (what packets ask), `files` (code that gdb may read), `script` (what gdb is told first). `console`: what a user
+//! may ask in words.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod console;
 pub mod gdb;
 pub mod replay;

@@ -7,11 +7,9 @@
 mod arch;
 mod connection;
 mod files;
-mod monitor;
 mod packet;
 mod script;
 mod server;
-mod words;
 
 pub use connection::{listen, serve};
 pub use script::{arguments, commands, quoted};
