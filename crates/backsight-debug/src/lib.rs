@@ -2,7 +2,8 @@
 //!
 //! Trace says which instructions ran; a debugger wants to stand at one of them, to see how execution came there, and to step and run
 //! from there in both directions. [`replay`] is the engine for that, and knows no debugger: positions, threads, steps, searches, stacks of
-//! calls, code, and what is known of registers and memory. [`gdb`] serves it by the remote protocol of gdb.
+//! calls, code, and what is known of registers and memory. [`gdb`] serves it by the remote protocol of gdb, [`dap`] by the Debug Adapter
+//! Protocol of editors.
 //!
 //! # What is where
 //!
@@ -15,5 +16,6 @@
 #![deny(missing_docs)]
 
 mod console;
+pub mod dap;
 pub mod gdb;
 pub mod replay;

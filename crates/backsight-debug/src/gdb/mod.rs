@@ -11,6 +11,7 @@ mod packet;
 mod script;
 mod server;
 
+pub(crate) use arch::{Arch, Holds};
 pub use connection::{listen, serve};
 pub use script::{arguments, commands, quoted};
 pub use server::Server;
