@@ -84,10 +84,11 @@ fn read(
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             Err(_) => return Ok(()),
         };
-        for body in receiver.take(&block[..count])? {
-            if let Ok(request) = Request::parse(&body) {
-                interrupts.arrived(&request);
-            }
+        let bodies = receiver.take(&block[..count])?;
+        // What comes together is known before any of it is answered.
+        let requests = bodies.iter().filter_map(|body| Request::parse(body).ok());
+        requests.for_each(|request| interrupts.arrived(&request));
+        for body in bodies {
             if !put(body) {
                 return Ok(());
             }

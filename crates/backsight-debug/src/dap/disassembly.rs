@@ -113,8 +113,20 @@ struct Listing {
     space: AddressSpace,
     isa: Isa,
     name: String,
-    /// Of each line.
+    /// Of each line, and after the last.
     addresses: Vec<u64>,
+}
+
+impl Listing {
+    fn line(&self, address: u64) -> Option<u32> {
+        line_in(&self.addresses, address)
+    }
+}
+
+/// The line of the instruction that an address is in: it may be in the midst of one.
+fn line_in(addresses: &[u64], address: u64) -> Option<u32> {
+    let line = addresses.partition_point(|start| *start <= address);
+    (1..addresses.len()).contains(&line).then_some(line as u32)
 }
 
 /// Those that the editor was told of: their references count from 1.
@@ -125,7 +137,8 @@ impl Listings {
     /// The instruction of a line.
     pub fn address(&self, reference: usize, line: u32) -> Option<u64> {
         let listing = self.0.get(reference.checked_sub(1)?)?;
-        listing.addresses.get(usize::try_from(line).ok()?.checked_sub(1)?).copied()
+        let (_, lines) = listing.addresses.split_last()?;
+        lines.get(usize::try_from(line).ok()?.checked_sub(1)?).copied()
     }
 }
 
@@ -136,14 +149,14 @@ impl Server<'_, '_> {
         Ok(View { code: self.replay.code(at)?, space, isa: isa.unwrap_or(known) })
     }
 
-    /// The function at an address in place of its source: its name, its reference, and the line of the address.
+    /// The function at an address in place of its source: its name, its reference, and the line of the instruction.
     pub(super) fn listing(&mut self, at: At, address: u64) -> Result<Option<(String, usize, u32)>> {
         let what = self.replay.what(at)?;
         let Some(what) = what else { return Ok(None) };
         let known = self.listings.0.iter().enumerate().find_map(|(index, listing)| {
             let is_same = listing.at.source == at.source && listing.space == what.space;
-            let line = listing.addresses.binary_search(&address).ok().filter(|_| is_same)?;
-            Some((listing.name.clone(), index + 1, line as u32 + 1))
+            let line = listing.line(address).filter(|_| is_same)?;
+            Some((listing.name.clone(), index + 1, line))
         });
         if known.is_some() || self.listings.0.len() >= MOST_LISTINGS {
             return Ok(known);
@@ -160,20 +173,21 @@ impl Server<'_, '_> {
                 addresses.push(next);
                 next = next.saturating_add(view.size(next));
             }
+            addresses.push(next);
             addresses
         };
         // Of what is longer, and of what has no name, what follows.
         let mut addresses = start.map(|start| list(start, MOST_LINES)).unwrap_or_default();
-        if addresses.binary_search(&address).is_err() {
+        if line_in(&addresses, address).is_none() {
             addresses = list(address, 64);
         }
-        let Ok(line) = addresses.binary_search(&address) else { return Ok(None) };
+        let Some(line) = line_in(&addresses, address) else { return Ok(None) };
         let symbol = view.names(address).symbolise(view.space, Address(address));
         let name =
             symbol.map_or_else(|| Address(address).to_string(), |symbol| Printable(symbol.name).to_string());
         let (space, isa) = (view.space, view.isa);
         self.listings.0.push(Listing { at, space, isa, name: name.clone(), addresses });
-        Ok(Some((name, self.listings.0.len(), line as u32 + 1)))
+        Ok(Some((name, self.listings.0.len(), line)))
     }
 
     /// The text in place of source.
@@ -183,7 +197,8 @@ impl Server<'_, '_> {
         let Some(listing) = number.and_then(|number| self.listings.0.get(number)) else {
             return Err(refusal("there is no such source: files are read by the editor"));
         };
-        let (at, isa, addresses) = (listing.at, listing.isa, listing.addresses.clone());
+        let (at, isa, mut addresses) = (listing.at, listing.isa, listing.addresses.clone());
+        addresses.pop();
         let view = self.view(at, Some(isa))?;
         let (mut disassembler, mut content) = (Disassembler::default(), String::new());
         let mut before = None;

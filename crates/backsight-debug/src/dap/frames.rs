@@ -1,7 +1,10 @@
 //! Threads, calls under way, and what is known at each.
 
+use std::collections::HashSet;
+
 use backsight::Result;
 use backsight::core::{Address, Printable};
+use backsight::image::Module;
 use backsight::moments::Moment;
 use serde_json::{Value, json};
 
@@ -89,7 +92,8 @@ impl Server<'_, '_> {
             frame["instructionPointerReference"] = format!("{address:#x}").into();
         }
         if let Some((module, _)) = image.module_at(what.space, inside) {
-            frame["moduleId"] = Printable(&module.name().to_string_lossy()).to_string().into();
+            let name = module.name().to_string_lossy();
+            frame["moduleId"] = format!("{} {}", Printable(&name), module.range().0).into();
         }
         let row = image.source_row(what.space, inside).filter(|row| row.line.line > 0);
         let path = row.as_ref().and_then(|row| self.sources.path(&row.line.file));
@@ -107,8 +111,7 @@ impl Server<'_, '_> {
                     let named = format!("{name} at {}:{}", Printable(file), row.line.line);
                     frame["name"] = named.into();
                 }
-                let address = self.listed(at, spot.inside)?;
-                if let Some((name, reference, line)) = address {
+                if let Some((name, reference, line)) = self.listing(at, spot.inside)? {
                     frame["source"] = json!({
                         "name": format!("{name} (disassembly)"), "sourceReference": reference, "origin": "code of the capture",
                         "presentationHint": "deemphasize",
@@ -119,19 +122,6 @@ impl Server<'_, '_> {
             }
         }
         Ok(frame)
-    }
-
-    /// The line in the disassembly of a function that an address is in: it may be in the midst of an instruction.
-    fn listed(&mut self, at: At, inside: u64) -> Result<Option<(String, usize, u32)>> {
-        for back in 0..4 {
-            let found = self.listing(at, inside.saturating_sub(back))?;
-            if let Some((.., line)) = &found
-                && (*line > 1 || back == 0)
-            {
-                return Ok(found);
-            }
-        }
-        Ok(None)
     }
 
     pub(super) fn scopes(&self, request: &Request) -> Result<Value> {
@@ -231,13 +221,12 @@ impl Server<'_, '_> {
             "calls" => self.replay.calls(at)?.0.len().to_string(),
             _ => {
                 let all = self.registers(at, index)?;
-                let found = all.into_iter().find(|variable| variable["name"] == name);
-                return Ok(found.filter(|variable| variable.get("memoryReference").is_some()).map(
-                    |mut variable| {
-                        variable["result"] = variable["value"].take();
-                        variable
-                    },
-                ));
+                let found = all.iter().find(|variable| variable["name"] == name);
+                let known = found.filter(|variable| variable.get("memoryReference").is_some());
+                return Ok(known.map(|known| {
+                    let (value, reference) = (&known["value"], &known["memoryReference"]);
+                    json!({"result": value, "variablesReference": 0, "memoryReference": reference})
+                }));
             }
         };
         Ok(Some(json!({"result": text, "variablesReference": 0})))
@@ -247,14 +236,21 @@ impl Server<'_, '_> {
     pub(super) fn modules(&mut self, request: &Request) -> Result<Value> {
         let at = here(self.replay)?;
         let code = self.replay.code(at)?;
-        let all = code.image().modules();
+        // One that is given and is in the capture, too, is one.
+        let mut all: Vec<&Module> = Vec::new();
+        let mut known = HashSet::new();
+        for module in code.image().modules() {
+            if known.insert((module.name(), module.range())) {
+                all.push(module);
+            }
+        }
         let number = |name| request.number(name).and_then(|number| usize::try_from(number).ok()).unwrap_or(0);
         let (first, count) = (number("startModule"), number("moduleCount"));
         let some = all.iter().skip(first).take(if count == 0 { usize::MAX } else { count });
         let list = some.map(|module| {
             let name = Printable(&module.name().to_string_lossy()).to_string();
             let (from, to) = module.range();
-            json!({"id": name, "name": name, "addressRange": format!("{from} to {to}")})
+            json!({"id": format!("{name} {from}"), "name": name, "addressRange": format!("{from} to {to}")})
         });
         Ok(json!({"modules": list.collect::<Vec<_>>(), "totalModules": all.len()}))
     }

@@ -82,9 +82,12 @@ impl<W: Write> Talk<W> {
     /// It was done.
     pub fn answer(&mut self, request: &Request, body: Value) -> io::Result<()> {
         let Request { number, command, .. } = request;
-        self.send(json!({
-            "type": "response", "request_seq": number, "success": true, "command": command, "body": body,
-        }))
+        let mut answer =
+            json!({"type": "response", "request_seq": number, "success": true, "command": command});
+        if !body.is_null() {
+            answer["body"] = body;
+        }
+        self.send(answer)
     }
 
     /// It was not done. A user sees why where that is of use.

@@ -1,0 +1,552 @@
+//! Walks that an editor makes are held to what the library lists, in the messages of the protocol.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{PipeWriter, Write};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use backsight::calls::{ShadowStack, Visit};
+use backsight::core::AddressSpace;
+use backsight::image::SourceFolders;
+use backsight::listing::steps;
+use backsight::moments::Moment;
+use backsight::{Capture, Event};
+use backsight_debug::dap::{Launcher, Server, Settings, Walk, serve};
+use backsight_debug::replay::Replay;
+use backsight_testing::repository;
+use serde_json::{Value, json};
+use support::editor::{Editor, body, messages, stop};
+use support::{Random, bundled, moments, replay};
+
+/// The addresses of all instructions, as they are listed from the beginning on.
+fn listed(capture: &Capture) -> Vec<u64> {
+    let code = capture.code().expect("code");
+    let mut all = Vec::new();
+    let summary = capture.execution().run(|item| {
+        if let Event::Range(range) = &item.value {
+            let seen = code.seen_by(item.source);
+            steps(range, AddressSpace::ANY, &seen, |step| all.push(step.address.0));
+        }
+    });
+    summary.expect("a decode");
+    all
+}
+
+const BUNDLED: [&str; 4] = ["calls-aarch64", "interwork-arm", "calls-riscv64", "first"];
+
+#[test]
+fn stepping_through_a_whole_program_gives_its_instructions_forwards_and_backwards() {
+    for name in BUNDLED {
+        let capture = bundled(name);
+        let expected = listed(&capture);
+        let moments = moments(&capture);
+        let mut replay = replay(&capture, &moments);
+        let mut editor = Editor::new(&mut replay);
+        editor.ask("setExceptionBreakpoints", json!({"filters": []}));
+        let (reason, number, address) = editor.go("configurationDone", json!({}));
+        assert_eq!((&*reason, number + 1), ("entry", expected.len() as u64), "{name}");
+        let mut backwards = vec![address];
+        loop {
+            let (reason, number, address) = editor.step("stepBack");
+            if reason == "beginning of the trace" {
+                break;
+            }
+            backwards.push(address);
+            assert_eq!(number as usize, expected.len() - backwards.len(), "{name}");
+        }
+        backwards.reverse();
+        assert!(backwards == expected, "{name}: {} {}", backwards.len(), expected.len());
+        let mut forwards = vec![expected[0]];
+        loop {
+            let (reason, _, address) = editor.step("stepIn");
+            if reason == "end of the trace" {
+                break;
+            }
+            forwards.push(address);
+        }
+        assert!(forwards == expected, "{name}: {} {}", forwards.len(), expected.len());
+    }
+}
+
+/// The functions under way at each instruction, the innermost first, as calls are listed from the beginning on.
+fn stacks(capture: &Capture, numbers: &[u64]) -> BTreeMap<u64, Vec<String>> {
+    let mut shadow = ShadowStack::new(capture.code().expect("code").seen_by_all());
+    let (mut stack, mut at, mut found) = (Vec::<String>::new(), 0, BTreeMap::new());
+    let summary = capture.execution().run(|item| {
+        let mut keep = |visit: Visit<'_>| {
+            stack.truncate(visit.depth);
+            stack.push(visit.function.to_string().split('+').next().expect("a name").to_owned());
+            let end = at + visit.own.instructions;
+            for number in numbers.iter().filter(|number| (at..end).contains(number)) {
+                found.insert(*number, stack.iter().rev().cloned().collect());
+            }
+            at = end;
+        };
+        shadow.push(&item.value, &mut keep);
+        if let Event::Range(_) = item.value {
+            shadow.flush(&mut keep);
+        }
+    });
+    summary.expect("a decode");
+    found
+}
+
+#[test]
+fn stacks_at_random_moments_are_those_of_a_listing_from_the_beginning() {
+    for name in ["calls-aarch64", "calls-riscv64", "interwork-arm"] {
+        let capture = bundled(name);
+        let moments = moments(&capture);
+        let mut replay = replay(&capture, &moments);
+        let (mut random, last) = (Random(11), replay.instructions(0));
+        let numbers: Vec<u64> = (0..200).map(|_| random.below(last)).collect();
+        let expected = stacks(&capture, &numbers);
+        let mut editor = Editor::new(&mut replay);
+        for number in numbers {
+            editor.go_to(number);
+            let (mut names, mut total) = (Vec::new(), 1);
+            while names.len() < total {
+                let page = json!({"threadId": 1, "startFrame": names.len(), "levels": 20});
+                let page = editor.ask("stackTrace", page);
+                total = page["totalFrames"].as_u64().expect("a number") as usize;
+                let frames = page["stackFrames"].as_array().expect("a list");
+                assert!(!frames.is_empty(), "{name} #{number}: {page}");
+                let name_of = |frame: &Value| {
+                    frame["name"].as_str().expect("a name").split(' ').next().map(str::to_owned)
+                };
+                names.extend(frames.iter().map(|frame| name_of(frame).expect("a word")));
+            }
+            assert_eq!(names, expected[&number], "{name} #{number}");
+        }
+    }
+}
+
+#[test]
+fn breakpoints_by_line_function_and_instruction_are_met_each_time_in_both_directions() {
+    for name in ["calls-aarch64", "calls-riscv64"] {
+        let capture = bundled(name);
+        let all = listed(&capture);
+        let moments = moments(&capture);
+        let mut replay = replay(&capture, &moments);
+        let mut editor = Editor::new(&mut replay);
+        let path = repository().join("testdata/programs/src/calls.c");
+        let line = json!({"source": {"path": path}, "breakpoints": [{"line": 9}]});
+        let function = json!({"breakpoints": [{"name": "ackermann"}]});
+        let by_line = editor.ask("setBreakpoints", line)["breakpoints"][0].clone();
+        let by_name = editor.ask("setFunctionBreakpoints", function)["breakpoints"][0].clone();
+        let address_of = |set: &Value| {
+            assert_eq!(set["verified"], true, "{set}");
+            let digits =
+                set["instructionReference"].as_str().expect("an address").strip_prefix("0x").expect("0x");
+            u64::from_str_radix(digits, 16).expect("an address")
+        };
+        let (line, function) = (address_of(&by_line), address_of(&by_name));
+        let instruction = function + 4;
+        let set = json!({"breakpoints": [{"instructionReference": format!("{function:#x}"), "offset": 4}]});
+        editor.ask("setInstructionBreakpoints", set);
+        let reason_at = |address: u64| match address {
+            _ if address == line => "breakpoint",
+            _ if address == function => "function breakpoint",
+            _ => "instruction breakpoint",
+        };
+        let is_one = |address: &u64| [line, function, instruction].contains(address);
+        let expected: Vec<_> =
+            (0_u64..).zip(&all).filter(|(_, address)| is_one(address)).map(|(number, _)| number).collect();
+        assert!(expected.len() > 500, "{name}");
+        for (command, end) in
+            [("reverseContinue", "beginning of the trace"), ("continue", "end of the trace")]
+        {
+            let mut met = Vec::new();
+            loop {
+                let (reason, number, address) = editor.go(command, json!({"threadId": 1}));
+                if reason == end {
+                    break;
+                }
+                assert_eq!(reason, reason_at(address), "{name} #{number}");
+                met.push(number);
+            }
+            met.sort_unstable();
+            assert_eq!(met, expected, "{name} {command}");
+        }
+        // All of a source are set together: none is left.
+        editor.ask("setBreakpoints", json!({"source": {"path": path}, "breakpoints": []}));
+        editor.ask("setFunctionBreakpoints", json!({"breakpoints": []}));
+        editor.ask("setInstructionBreakpoints", json!({}));
+        assert_eq!(editor.go("reverseContinue", json!({"threadId": 1})).0, "beginning of the trace");
+    }
+}
+
+#[test]
+fn an_editor_goes_to_where_a_line_is_executed() {
+    let capture = bundled("calls-aarch64");
+    let all = listed(&capture);
+    let moments = moments(&capture);
+    let mut replay = replay(&capture, &moments);
+    let mut editor = Editor::new(&mut replay);
+    editor.go_to(20_000);
+    let source = json!({"path": repository().join("testdata/programs/src/calls.c")});
+    let targets = editor.ask("gotoTargets", json!({"source": source, "line": 9}))["targets"].clone();
+    let [before, after] = &targets.as_array().expect("a list")[..] else { panic!("{targets}") };
+    for (target, is_before) in [(before, true), (after, false)] {
+        let (reason, number, address) = editor.go("goto", json!({"threadId": 1, "targetId": target["id"]}));
+        assert_eq!(reason, "goto");
+        assert_eq!(number < 20_000, is_before);
+        assert_eq!(format!("{address:#x}"), target["instructionPointerReference"]);
+        let between = if is_before { number as usize + 1..20_000 } else { 20_001..number as usize };
+        assert!(!all[between].contains(&address), "{targets}: there is a nearer one");
+    }
+    let (response, _) = editor.all("gotoTargets", &json!({"source": {"path": "/nowhere/else.c"}, "line": 9}));
+    assert_eq!(response["success"], false);
+    let (response, _) = editor.all("goto", &json!({"threadId": 1, "targetId": 99}));
+    assert_eq!(response["success"], false);
+}
+
+#[test]
+fn what_is_not_traced_is_said_and_never_made_up() {
+    let capture = bundled("calls-riscv64");
+    let moments = moments(&capture);
+    let mut replay = replay(&capture, &moments);
+    let mut editor = Editor::new(&mut replay);
+    let (_, number, address) = editor.go("configurationDone", json!({}));
+    let scopes = editor.ask("scopes", json!({"frameId": 1}))["scopes"].clone();
+    let registers = editor.ask("variables", json!({"variablesReference": scopes[0]["variablesReference"]}));
+    for register in registers["variables"].as_array().expect("a list") {
+        match register["name"].as_str().expect("a name") {
+            "pc" => assert_eq!(register["value"], format!("{address:#018x}")),
+            "zero" => assert_eq!(register["value"], "0x0000000000000000"),
+            _ => assert_eq!(register["value"], "not traced", "{register}"),
+        }
+    }
+    let trace = editor.ask("variables", json!({"variablesReference": scopes[1]["variablesReference"]}));
+    assert_eq!(trace["variables"][0]["value"], format!("#{number} of #0 to #{number}"));
+    let value = |editor: &mut Editor<'_, '_>, name: &str| {
+        editor.all("evaluate", &json!({"expression": name, "context": "watch"})).0
+    };
+    assert_eq!(value(&mut editor, "$moment")["body"]["result"], number.to_string());
+    for unknown in ["$a0", "n", "", "$"] {
+        assert_eq!(value(&mut editor, unknown)["success"], false, "{unknown}");
+    }
+    let memory = editor.ask("readMemory", json!({"memoryReference": "0", "count": 8}));
+    assert_eq!((&memory["data"], &memory["unreadableBytes"]), (&json!(""), &json!(8)));
+    let code = editor.ask("readMemory", json!({"memoryReference": format!("{address:#x}"), "count": 3}));
+    assert_eq!(code["data"].as_str().map(str::len), Some(4));
+    for change in ["setVariable", "setExpression", "writeMemory"] {
+        assert_eq!(editor.all(change, &json!({})).0["success"], false);
+    }
+}
+
+#[test]
+fn code_stands_in_for_source_that_is_not_there() {
+    for name in ["calls-riscv64", "interwork-arm"] {
+        let capture = bundled(name);
+        let all = listed(&capture);
+        let moments = moments(&capture);
+        let mut replay = replay(&capture, &moments);
+        // No folder: no source.
+        let mut editor = Editor::of(Server::new(&mut replay, Settings::default()));
+        let mut random = Random(3);
+        for _ in 0..20 {
+            let number = random.below(all.len() as u64);
+            editor.go_to(number);
+            let trace = editor.ask("stackTrace", json!({"threadId": 1}));
+            for (index, frame) in trace["stackFrames"].as_array().expect("a list").iter().enumerate() {
+                let reference = frame["source"]["sourceReference"].as_u64().expect("a reference");
+                let source = editor.ask("source", json!({"sourceReference": reference}));
+                let line = frame["line"].as_u64().expect("a line") as usize - 1;
+                let text = source["content"].as_str().expect("text").lines().nth(line).expect("a line");
+                let pc = frame["instructionPointerReference"].as_str().expect("an address");
+                if index == 0 {
+                    assert!(text.starts_with(pc), "{name} #{number}: {text} {frame}");
+                    assert_eq!(pc, format!("{:#x}", all[number as usize]));
+                }
+            }
+            let pc = trace["stackFrames"][0]["instructionPointerReference"].clone();
+            let request = json!({"memoryReference": pc, "instructionOffset": -5, "instructionCount": 12});
+            let shown = editor.ask("disassemble", request)["instructions"].clone();
+            assert_eq!(shown.as_array().map(Vec::len), Some(12));
+            assert_eq!(shown[5]["address"], pc, "{name} #{number}");
+        }
+        // A breakpoint in it is one at an instruction.
+        let source = json!({"sourceReference": 1});
+        let set = editor.ask(
+            "setBreakpoints",
+            json!({"source": source, "breakpoints": [{"line": 1}, {"line": 100_000}]}),
+        );
+        assert_eq!(
+            (&set["breakpoints"][0]["verified"], &set["breakpoints"][1]["verified"]),
+            (&json!(true), &json!(false))
+        );
+    }
+}
+
+#[test]
+fn a_damaged_capture_stops_at_its_gaps_and_nowhere_wrong() {
+    let scratch = std::env::temp_dir().join(format!("backsight-dap-damaged-{}", std::process::id()));
+    let whole = repository().join("testdata/captures/calls-aarch64");
+    fs::create_dir_all(scratch.join("code")).expect("a folder");
+    for file in ["trace.ini", "contents.ini", "system-event-log", "trace.bin", "code/calls"] {
+        fs::copy(whole.join(file), scratch.join(file)).expect("a copy");
+    }
+    let trace = scratch.join("trace.bin");
+    let original = fs::read(&trace).expect("trace");
+    let mut random = Random(5);
+    for _ in 0..12 {
+        let mut bytes = original.clone();
+        for _ in 0..=random.below(3) {
+            let (at, length) = (random.below(bytes.len() as u64) as usize, random.below(300) as usize);
+            let end = (at + length).min(bytes.len());
+            bytes[at..end].iter_mut().for_each(|byte| *byte = random.next() as u8);
+        }
+        fs::write(&trace, bytes).expect("trace");
+        let capture = Capture::open(&scratch).expect("a capture");
+        let all = listed(&capture);
+        let moments = moments(&capture);
+        let mut replay = replay(&capture, &moments);
+        // Damage may make a source of its own: what is compared is the one that is walked through.
+        if replay.sources().count() > 1 {
+            continue;
+        }
+        let mut editor = Editor::new(&mut replay);
+        let mut stops = Vec::new();
+        loop {
+            let (reason, number, address) = editor.go("reverseContinue", json!({"threadId": 1}));
+            assert_eq!(address, all[number as usize], "#{number}");
+            if reason == "beginning of the trace" {
+                break;
+            }
+            assert_eq!(reason, "exception");
+            assert!(stops.last().is_none_or(|last| number < *last), "{stops:?} {number}");
+            stops.push(number);
+            assert_ne!(editor.ask("exceptionInfo", json!({"threadId": 1}))["description"], "");
+        }
+        // Forwards, the same ones.
+        let mut forwards = Vec::new();
+        loop {
+            let (reason, number, _) = editor.go("continue", json!({"threadId": 1}));
+            if reason == "end of the trace" {
+                break;
+            }
+            forwards.insert(0, number);
+        }
+        assert_eq!(stops, forwards);
+        for command in ["next", "stepIn", "stepOut", "stepBack", "stepBack"] {
+            editor.go_to(random.below(all.len() as u64));
+            let (_, events) = editor.all(command, &json!({"threadId": 1}));
+            if let Some((_, number, address)) = stop(&events) {
+                assert_eq!(address, all[number as usize], "{command} #{number}");
+            }
+        }
+    }
+    fs::remove_dir_all(&scratch).expect("it is gone");
+}
+
+/// Requests that an editor sends.
+fn sent() -> Vec<(&'static str, Value)> {
+    let source = json!({"path": repository().join("testdata/programs/src/calls.c"), "sourceReference": 0});
+    vec![
+        ("initialize", json!({"linesStartAt1": false, "columnsStartAt1": true})),
+        ("configurationDone", json!({})),
+        ("threads", json!({})),
+        ("stackTrace", json!({"threadId": 1, "startFrame": 0, "levels": 20})),
+        ("scopes", json!({"frameId": 2})),
+        ("variables", json!({"variablesReference": 1, "start": 0, "count": 4})),
+        ("setBreakpoints", json!({"source": source, "breakpoints": [{"line": 9}, {"line": 30}]})),
+        ("setBreakpoints", json!({"source": {"sourceReference": 1}, "breakpoints": [{"line": 2}]})),
+        ("setFunctionBreakpoints", json!({"breakpoints": [{"name": "ackermann"}]})),
+        (
+            "setInstructionBreakpoints",
+            json!({"breakpoints": [{"instructionReference": "0x400530", "offset": 4}]}),
+        ),
+        (
+            "setExceptionBreakpoints",
+            json!({"filters": ["gaps"], "filterOptions": [{"filterId": "exceptions"}]}),
+        ),
+        ("continue", json!({"threadId": 1})),
+        ("reverseContinue", json!({"threadId": 1})),
+        ("next", json!({"threadId": 1, "granularity": "line"})),
+        ("stepIn", json!({"threadId": 1, "granularity": "instruction"})),
+        ("stepOut", json!({"threadId": 1})),
+        ("stepBack", json!({"threadId": 1})),
+        ("pause", json!({"threadId": 1})),
+        ("gotoTargets", json!({"source": source, "line": 9})),
+        ("goto", json!({"threadId": 1, "targetId": 0})),
+        (
+            "disassemble",
+            json!({"memoryReference": "0x400530", "offset": 0, "instructionOffset": -20, "instructionCount": 40}),
+        ),
+        ("readMemory", json!({"memoryReference": "0x400530", "offset": 1, "count": 100})),
+        ("evaluate", json!({"expression": "goto #1000", "context": "repl", "frameId": 1})),
+        ("evaluate", json!({"expression": "find ackermann", "context": "repl"})),
+        ("evaluate", json!({"expression": "reverse-step", "context": "repl"})),
+        ("evaluate", json!({"expression": "$pc", "context": "hover", "frameId": 1})),
+        ("source", json!({"source": source, "sourceReference": 1})),
+        ("exceptionInfo", json!({"threadId": 1})),
+        ("modules", json!({"startModule": 0, "moduleCount": 1})),
+        ("cancel", json!({"requestId": 3})),
+    ]
+}
+
+#[test]
+fn thousands_of_mutated_messages_do_not_end_a_server() {
+    for (name, seed) in [("calls-riscv64", 1), ("interwork-arm", 2), ("first", 3)] {
+        let capture = bundled(name);
+        let moments = moments(&capture);
+        let mut replay = replay(&capture, &moments);
+        let settings = Settings { sources: SourceFolders::new([repository().join("testdata/programs")]) };
+        let mut server = Server::new(&mut replay, settings);
+        let (mut random, sent) = (Random(seed), sent());
+        for number in 0..4000 {
+            let (command, arguments) = &sent[random.below(sent.len() as u64) as usize];
+            let mut bytes = body(number, command, arguments);
+            for _ in 0..random.below(4) {
+                let at = random.below(bytes.len() as u64 + 1) as usize;
+                match random.below(4) {
+                    0 if at < bytes.len() => bytes[at] = random.next() as u8,
+                    1 if at < bytes.len() => drop(bytes.remove(at)),
+                    2 if at < bytes.len() => bytes[at] = b'0' + random.below(10) as u8,
+                    _ => bytes.insert(at, b"0-9,;:{}[]\""[random.below(11) as usize]),
+                }
+            }
+            let mut out = Vec::new();
+            let goes_on = server.take(&bytes, &mut out).expect("memory takes everything");
+            assert!(goes_on, "{}", String::from_utf8_lossy(&bytes));
+            // What is answered are messages.
+            assert!(!messages(&out).is_empty(), "{}", String::from_utf8_lossy(&bytes));
+        }
+        let mut editor = Editor::of(server);
+        editor.ask("setExceptionBreakpoints", json!({"filters": []}));
+        editor.ask("setFunctionBreakpoints", json!({"breakpoints": []}));
+        editor.ask("setInstructionBreakpoints", json!({"breakpoints": []}));
+        assert_eq!(editor.ask("threads", json!({}))["threads"][0]["id"], 1);
+    }
+}
+
+/// Opens one capture, whatever is launched.
+struct Bundled;
+
+impl Launcher for Bundled {
+    fn launch(
+        &mut self,
+        arguments: &Value,
+        _stop: &Arc<AtomicBool>,
+        walk: &mut Walk<'_>,
+    ) -> Result<(), String> {
+        let name = arguments["capture"].as_str().ok_or("no capture")?;
+        let capture = bundled(name);
+        let moments = moments(&capture);
+        walk(&mut replay(&capture, &moments), Settings::default());
+        Ok(())
+    }
+}
+
+/// Serves what a client writes, and gives the outcome and the messages.
+fn connect(client: impl FnOnce(PipeWriter) + Send + 'static) -> (std::io::Result<()>, Vec<Value>) {
+    let (input, writer) = std::io::pipe().expect("a pipe");
+    let client = std::thread::spawn(move || client(writer));
+    let mut out = Vec::new();
+    let outcome = serve(&mut Bundled, input, &mut out);
+    client.join().expect("a client");
+    (outcome, messages(&out))
+}
+
+/// Messages in one block.
+fn block(requests: &[(&str, Value)]) -> Vec<u8> {
+    let framed = (1..).zip(requests).flat_map(|(number, (command, arguments))| {
+        let body = body(number, command, arguments);
+        [format!("Content-Length: {}\r\n\r\n", body.len()).into_bytes(), body].concat()
+    });
+    framed.collect()
+}
+
+#[test]
+fn a_session_begins_and_ends_and_a_pause_ends_a_search() {
+    let requests = [
+        ("threads", json!({})),
+        ("initialize", json!({})),
+        ("launch", json!({"nothing": 1})),
+        ("launch", json!({"capture": "calls-aarch64"})),
+        ("setFunctionBreakpoints", json!({"breakpoints": [{"name": "program"}]})),
+        ("configurationDone", json!({})),
+        ("reverseContinue", json!({"threadId": 1})),
+        ("pause", json!({"threadId": 1})),
+        ("reverseContinue", json!({"threadId": 1})),
+        ("threads", json!({})),
+        ("cancel", json!({"requestId": 10})),
+        ("disconnect", json!({})),
+        ("threads", json!({})),
+    ];
+    // The end is told last: else it would end the second search, too.
+    let (first, last) = requests.split_at(11);
+    let (first, last) = (block(first), block(last));
+    let (outcome, messages) = connect(move |mut writer| {
+        writer.write_all(&first).expect("a block");
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        writer.write_all(&last).expect("a block");
+    });
+    outcome.expect("a session");
+    let responses: Vec<_> = messages.iter().filter(|message| message["type"] == "response").collect();
+    let outcomes: Vec<_> = responses
+        .iter()
+        .map(|response| (response["command"].as_str().expect("a word"), response["success"] == true))
+        .collect();
+    assert_eq!(
+        outcomes,
+        [
+            ("threads", false),
+            ("initialize", true),
+            ("launch", false),
+            ("launch", true),
+            ("setFunctionBreakpoints", true),
+            ("configurationDone", true),
+            ("reverseContinue", true),
+            ("pause", true),
+            ("reverseContinue", true),
+            ("threads", false),
+            ("cancel", true),
+            ("disconnect", true),
+        ]
+    );
+    let stops: Vec<_> = messages.iter().filter(|message| message["event"] == "stopped").collect();
+    let reasons: Vec<_> = stops.iter().map(|stop| stop["body"]["reason"].as_str().expect("a word")).collect();
+    assert_eq!(&reasons[..2], ["entry", "pause"], "{stops:?}");
+    assert_eq!(messages.last().map(|message| message["event"].clone()), Some(json!("exited")));
+}
+
+#[test]
+fn what_is_no_message_ends_a_session_and_is_said() {
+    for wrong in ["Content-Length: 999999999\r\n\r\n", "garbage\r\n\r\n", "Content-Length: 10\r\n\r\n{}"] {
+        for begun in
+            [vec![], vec![("initialize", json!({})), ("launch", json!({"capture": "calls-riscv64"}))]]
+        {
+            let mut bytes = block(&begun);
+            bytes.extend_from_slice(wrong.as_bytes());
+            let (outcome, messages) = connect(move |mut writer| writer.write_all(&bytes).expect("a block"));
+            assert_eq!(
+                outcome.map_err(|error| error.kind()),
+                Err(std::io::ErrorKind::InvalidData),
+                "{wrong}"
+            );
+            let said = messages.iter().filter(|message| message["event"] == "output");
+            assert!(said.last().is_some_and(|said| said["body"]["category"] == "stderr"), "{messages:?}");
+        }
+    }
+    // A message that is no JSON is passed over, and a client that goes away is no error.
+    let (outcome, messages) = connect(|mut writer| {
+        let bytes = [&b"Content-Length: 3\r\n\r\n{,}"[..], &block(&[("initialize", json!({}))])].concat();
+        writer.write_all(&bytes).expect("a block");
+    });
+    outcome.expect("the end");
+    assert!(messages.iter().any(|message| message["command"] == "initialize" && message["success"] == true));
+}
+
+#[test]
+fn a_walk_begins_where_it_was_left() {
+    let capture = bundled("calls-riscv64");
+    let moments = moments(&capture);
+    let mut replay = replay(&capture, &moments);
+    assert!(replay.go_to(replay.current(), Moment::Instruction(100)).expect("a moment"));
+    let mut editor = Editor::new(&mut replay);
+    assert_eq!(editor.go("configurationDone", json!({})).1, 100);
+}
