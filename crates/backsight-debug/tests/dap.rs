@@ -15,7 +15,6 @@ use backsight::listing::steps;
 use backsight::moments::Moment;
 use backsight::{Capture, Event};
 use backsight_debug::dap::{Launcher, Server, Settings, Walk, serve};
-use backsight_debug::replay::Replay;
 use backsight_testing::repository;
 use serde_json::{Value, json};
 use support::editor::{Editor, body, messages, stop};
@@ -539,6 +538,33 @@ fn what_is_no_message_ends_a_session_and_is_said() {
     });
     outcome.expect("the end");
     assert!(messages.iter().any(|message| message["command"] == "initialize" && message["success"] == true));
+}
+
+#[test]
+fn a_function_is_left_backwards_to_its_call() {
+    let capture = bundled("calls-aarch64");
+    let moments = moments(&capture);
+    let mut replay = replay(&capture, &moments);
+    let (mut random, last) = (Random(9), replay.instructions(0));
+    let mut editor = Editor::new(&mut replay);
+    let depth = |editor: &mut Editor<'_, '_>| {
+        editor.ask("stackTrace", json!({"threadId": 1, "levels": 1}))["totalFrames"]
+            .as_u64()
+            .expect("a number")
+    };
+    for _ in 0..50 {
+        let number = random.below(last - 100) + 100;
+        editor.go_to(number);
+        let inside = depth(&mut editor);
+        let (reason, call, _) =
+            editor.go("evaluate", json!({"expression": "reverse-finish", "context": "repl"}));
+        assert_eq!((&*reason, depth(&mut editor)), ("step", inside - 1), "#{number}");
+        // All from the call on is in the function, or in what it called.
+        let (reason, entry, _) = editor.step("stepIn");
+        assert_eq!((&*reason, entry, depth(&mut editor)), ("step", call + 1, inside), "#{number}");
+        let (_, back, _) = editor.go("stepOut", json!({"threadId": 1}));
+        assert!(back > number || back + 1 == last, "#{number}: {back}");
+    }
 }
 
 #[test]
