@@ -4,10 +4,11 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import path from "node:path";
 import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { DebugClient } from "@vscode/debugadapter-testsupport";
 
 const program = process.env.BACKSIGHT;
-const root = path.resolve(import.meta.dirname, "../..");
+const root = fileURLToPath(new URL("../..", import.meta.url)).replace(/\/$/, "");
 const source = path.join(root, "testdata/programs/src/calls.c");
 const line = { program: 95, ackermann: 9 };
 
