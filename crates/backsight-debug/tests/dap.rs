@@ -527,8 +527,11 @@ fn what_is_no_message_ends_a_session_and_is_said() {
                 Err(std::io::ErrorKind::InvalidData),
                 "{wrong}"
             );
-            let said = messages.iter().filter(|message| message["event"] == "output");
-            assert!(said.last().is_some_and(|said| said["body"]["category"] == "stderr"), "{messages:?}");
+            let mut said = messages.iter().filter(|message| message["event"] == "output");
+            assert!(
+                said.next_back().is_some_and(|said| said["body"]["category"] == "stderr"),
+                "{messages:?}"
+            );
         }
     }
     // A message that is no JSON is passed over, and a client that goes away is no error.

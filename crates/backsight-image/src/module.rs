@@ -242,9 +242,8 @@ impl Module {
 
     pub(crate) fn source_row(&self, settings: &Settings, address: Address) -> Option<SourceRow> {
         let row = self.with_lines(settings, |lines| lines.row(self.file_address(address)))??;
-        let moved = |inside: Address| {
-            Address(self.elf().map_or(inside.0, |elf| elf.moved(inside.0, self.bias)))
-        };
+        let moved =
+            |inside: Address| Address(self.elf().map_or(inside.0, |elf| elf.moved(inside.0, self.bias)));
         Some(SourceRow { start: moved(row.start), end: moved(row.end), ..row })
     }
 

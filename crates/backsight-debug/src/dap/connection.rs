@@ -110,6 +110,8 @@ struct Wishes {
     /// The request that is being answered, and whether it was cancelled.
     current: Option<i64>,
     is_cancelled: bool,
+    /// The request that was begun last.
+    last: i64,
     /// Requests that have not been begun.
     cancelled: BTreeSet<i64>,
 }
@@ -132,7 +134,7 @@ impl Interrupts {
                 if meant.is_some() && meant == wishes.current {
                     wishes.is_cancelled = true;
                 } else if wishes.cancelled.len() < MOST_CANCELLED {
-                    wishes.cancelled.extend(meant);
+                    wishes.cancelled.extend(meant.filter(|meant| *meant > wishes.last));
                 }
             }
             _ => {}
@@ -145,8 +147,10 @@ impl Interrupts {
             if let "pause" | "disconnect" | "terminate" = &*request.command {
                 wishes.pauses = wishes.pauses.saturating_sub(1);
             }
-            wishes.current = Some(request.number);
-            wishes.cancelled.remove(&request.number)
+            (wishes.current, wishes.last) = (Some(request.number), request.number);
+            let is_cancelled = wishes.cancelled.remove(&request.number);
+            wishes.cancelled.retain(|meant| *meant > request.number);
+            is_cancelled
         })
     }
 

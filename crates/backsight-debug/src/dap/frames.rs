@@ -84,7 +84,10 @@ impl Server<'_, '_> {
         let code = self.replay.code(at)?;
         let image = code.names_at(what.space, inside);
         let symbol = image.symbolise(what.space, inside);
-        let name = symbol.map_or_else(|| inside.to_string(), |symbol| Printable(symbol.name).to_string());
+        // Where no function is known, code is shown from the address itself on.
+        let shown = if symbol.is_some() { spot.inside } else { spot.address.unwrap_or(spot.inside) };
+        let name =
+            symbol.map_or_else(|| Address(shown).to_string(), |symbol| Printable(symbol.name).to_string());
         let is_handler = call.is_some_and(|call| call.is_handler);
         let name = if is_handler { format!("{name} (exception)") } else { name };
         let mut frame = json!({"id": id, "name": name, "line": 0, "column": 0});
@@ -111,7 +114,7 @@ impl Server<'_, '_> {
                     let named = format!("{name} at {}:{}", Printable(file), row.line.line);
                     frame["name"] = named.into();
                 }
-                if let Some((name, reference, line)) = self.listing(at, spot.inside)? {
+                if let Some((name, reference, line)) = self.listing(at, shown)? {
                     frame["source"] = json!({
                         "name": format!("{name} (disassembly)"), "sourceReference": reference, "origin": "code of the capture",
                         "presentationHint": "deemphasize",

@@ -182,7 +182,9 @@ impl<'c> Track<'c> {
         let mut follower = Follower::new(self.code, stacks);
         for before in first..number {
             if self.is_stopped() {
-                return Err(Error::Absent("the calls under way are not known: it was interrupted".to_owned()));
+                return Err(Error::Absent(
+                    "the calls under way are not known: it was interrupted".to_owned(),
+                ));
             }
             let known = self.loaded.iter().find(|loaded| loaded.number == before);
             match known {

@@ -426,7 +426,8 @@ impl<'c> Replay<'c> {
             None => {
                 let wanted = Wanted { of: Some(executor), ..Wanted::default() };
                 let until = end_of(&self.tracks[source], direction);
-                self.find(source, (from, until), direction, &wanted, &BTreeSet::new())?.map(|found| found.number)
+                self.find(source, (from, until), direction, &wanted, &BTreeSet::new())?
+                    .map(|found| found.number)
             }
         };
         let Some(to) = found else {

@@ -166,7 +166,8 @@ impl<'a, R: gimli::Reader<Offset = usize>> Reader<'a, R> {
                 // Of several rows for one address the last counts.
                 Some(last) if last.0 == row.address() => {
                     let before = last.1.replace(line);
-                    if let Some(statement) = before.filter(|before| before.is_statement && !line.is_statement) {
+                    if let Some(statement) = before.filter(|before| before.is_statement && !line.is_statement)
+                    {
                         self.info.hidden.push((row.address(), statement));
                     }
                 }
