@@ -2,16 +2,20 @@
 //!
 //! Trace says which instructions ran; a debugger wants to stand at one of them, to see how execution came there, and to step and run
 //! from there in both directions. [`replay`] is the engine for that, and knows no debugger: positions, threads, steps, searches, stacks of
-//! calls, code, and what is known of registers and memory. [`gdb`] serves it by the remote protocol of gdb.
+//! calls, code, and what is known of registers and memory. [`gdb`] serves it by the remote protocol of gdb, [`dap`] by the Debug Adapter
+//! Protocol of editors.
 //!
 //! # What is where
 //!
 //! `replay`: `chunk` (decoded instructions around a position), `calls` (their stacks of calls), `track` (one source), `search` (runs to a
 //! breakpoint, on all cores), `state` (registers and memory), and the walk itself. `gdb`: `packet` (framing), `arch` (target
-//! descriptions), `server` (what packets ask), `monitor` (its own words), `files` (code that gdb may read), `script` (what gdb is told first).
+//! descriptions), `server` (what packets ask), `files` (code that gdb may read), `script` (what gdb is told first). `console`: what a user
+//! may ask in words.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod console;
+pub mod dap;
 pub mod gdb;
 pub mod replay;

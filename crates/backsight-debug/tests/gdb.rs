@@ -14,7 +14,9 @@ use backsight::{Capture, OpenOptions};
 use backsight_debug::gdb::{commands, listen, serve};
 use backsight_debug::replay::{At, Replay};
 use backsight_testing::{assert_golden, corpus, repository, skipped};
-use support::{bundled, moments, replay};
+use serde_json::json;
+use support::editor::Editor;
+use support::{Random, bundled, moments, replay};
 
 /// Is there a gdb for all processors? Says so where there is none.
 fn has_gdb() -> bool {
@@ -276,4 +278,53 @@ fn a_damaged_capture_stops_at_its_gaps_and_nowhere_wrong() {
     assert!(text.contains("something is missing in the trace here"), "{text}");
     assert!(text.contains("Program stopped."), "{text}");
     assert!(text.contains("$3 = 0"), "{text}");
+}
+
+/// The numbers of instructions that gdb prints.
+fn printed(text: &str) -> Vec<u64> {
+    let values = text.lines().filter_map(|line| line.strip_prefix('$')?.split_once(" = "));
+    values.map(|(_, digits)| digits.trim().parse().expect("a number")).collect()
+}
+
+#[test]
+fn editors_step_through_lines_as_gdb_does() {
+    if !has_gdb() {
+        return;
+    }
+    for (name, seed) in [("calls-aarch64", 1), ("calls-riscv64", 2)] {
+        let capture = bundled(name);
+        let moments = moments(&capture);
+        let mut replay = replay(&capture, &moments);
+        let (mut random, last) = (Random(seed), replay.instructions(0));
+        // Not `reverse-finish`: in a recursion, gdb takes the call of an inner one for that of the function.
+        let commands = ["reverse-next", "reverse-step", "next", "step", "finish"];
+        let steps: Vec<_> =
+            (0..240).map(|index| (random.below(last), commands[index % commands.len()])).collect();
+        let words: String = steps
+            .iter()
+            .map(|(number, command)| format!("monitor goto #{number}\n{command}\nprint $moment\n"))
+            .collect();
+        let text = session(&format!("lines-{name}"), &mut replay, &words);
+        let expected = printed(&text);
+        assert_eq!(expected.len(), steps.len(), "{text}");
+        // The end of the connection is over.
+        replay.stop_flag().store(false, std::sync::atomic::Ordering::SeqCst);
+        let mut editor = Editor::new(&mut replay);
+        let mut different = Vec::new();
+        for ((number, command), expected) in steps.into_iter().zip(expected) {
+            editor.go_to(number);
+            let thread = json!({"threadId": 1});
+            let (_, events) = match command {
+                "next" => editor.all("next", &thread),
+                "step" => editor.all("stepIn", &thread),
+                "finish" => editor.all("stepOut", &thread),
+                _ => editor.all("evaluate", &json!({"expression": command, "context": "repl"})),
+            };
+            let found = support::editor::stop(&events).map(|(_, number, _)| number);
+            if found != Some(expected) {
+                different.push(format!("{command} from #{number}: {found:?}, gdb {expected}"));
+            }
+        }
+        assert!(different.is_empty(), "{name}: {}", different.join("\n"));
+    }
 }

@@ -46,7 +46,7 @@ pub use dwarf::{DebugInfo, DescribedFunction, InlineFrame, Line};
 pub use elf::{Elf, ElfKind, ElfSegment};
 pub use error::ImageError;
 pub use image::{Change, Image};
-pub use lines::{Frame, SourceLine};
+pub use lines::{Frame, SourceLine, SourceRow};
 pub use lookup::{Naming, Region};
 pub use module::{DebugInfoError, DebugSource, Module};
 pub use sorted::SortedMap;

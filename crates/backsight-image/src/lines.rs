@@ -1,5 +1,6 @@
 //! Lines of source, from the debug information of a file.
 
+use backsight_core::Address;
 use object::{Object, ObjectSection};
 
 use crate::dwarf::LazyUnits;
@@ -15,6 +16,19 @@ pub struct SourceLine {
     pub line: u32,
     /// The column, from 1 on; 0 if it is not known.
     pub column: u32,
+}
+
+/// Code of one line, as a debugger stops at it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SourceRow {
+    /// Its first address.
+    pub start: Address,
+    /// The address after it.
+    pub end: Address,
+    /// The line.
+    pub line: SourceLine,
+    /// Does a statement begin at the first address?
+    pub is_statement: bool,
 }
 
 /// A function that an instruction belongs to: one that the compiler put into another one has a frame of its own.
@@ -60,6 +74,20 @@ impl Lines {
         Ok(info.line(address).and_then(|line| {
             let file = info.file_name(line.file)?.to_owned();
             Some(SourceLine { file, line: line.line, column: line.column })
+        }))
+    }
+
+    /// The code of one line that an address is in.
+    ///
+    /// # Errors
+    /// If the budget does not allow to read the unit that it is in.
+    pub fn row(&mut self, address: u64) -> Result<Option<SourceRow>, OverBudget> {
+        let Some(info) = self.0.at(address)? else { return Ok(None) };
+        Ok(info.stop_at(address).and_then(|(start, end, line)| {
+            let file = info.file_name(line.file)?.to_owned();
+            let of = SourceLine { file, line: line.line, column: line.column };
+            let is_statement = line.is_statement;
+            Some(SourceRow { start: Address(start), end: Address(end), line: of, is_statement })
         }))
     }
 

@@ -6,7 +6,7 @@ use backsight_core::{Address, AddressSpace};
 
 use crate::intervals::Intervals;
 use crate::memory::Piece;
-use crate::{DebugSource, Frame, Function, Image, Mapping, Module, SourceLine, Symbol};
+use crate::{DebugSource, Frame, Function, Image, Mapping, Module, SourceLine, SourceRow, Symbol};
 
 /// A piece of memory that holds bytes of one file, as one space sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +102,11 @@ impl Image {
     /// The line of source that the instruction at an address was made from.
     pub fn source_line(&self, space: AddressSpace, address: Address) -> Option<SourceLine> {
         self.modules_at(space, address).find_map(|module| module.source_line(&self.settings, address))
+    }
+
+    /// The code of one line that an instruction is in, as a debugger stops at it.
+    pub fn source_row(&self, space: AddressSpace, address: Address) -> Option<SourceRow> {
+        self.modules_at(space, address).find_map(|module| module.source_row(&self.settings, address))
     }
 
     /// The functions that the instruction at an address belongs to, the innermost first: those that the compiler put

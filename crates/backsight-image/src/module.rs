@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use backsight_core::Address;
 
 use crate::debug_files::{self, DebugFile};
-use crate::lines::Lines;
+use crate::lines::{Lines, SourceRow};
 use crate::symbols::{FunctionEntry, Symbols};
 use crate::{
     AllowedFiles, Budget, Contents, DebugInfo, Elf, Frame, Function, Mapping, OverBudget, SourceLine, Symbol,
@@ -238,6 +238,13 @@ impl Module {
 
     pub(crate) fn source_line(&self, settings: &Settings, address: Address) -> Option<SourceLine> {
         self.with_lines(settings, |lines| lines.find(self.file_address(address)))?
+    }
+
+    pub(crate) fn source_row(&self, settings: &Settings, address: Address) -> Option<SourceRow> {
+        let row = self.with_lines(settings, |lines| lines.row(self.file_address(address)))??;
+        let moved =
+            |inside: Address| Address(self.elf().map_or(inside.0, |elf| elf.moved(inside.0, self.bias)));
+        Some(SourceRow { start: moved(row.start), end: moved(row.end), ..row })
     }
 
     pub(crate) fn frames(&self, settings: &Settings, address: Address) -> Option<Vec<Frame>> {

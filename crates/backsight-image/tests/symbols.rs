@@ -96,6 +96,21 @@ fn bytes_without_names_take_those_of_a_file_that_covers_them() {
 }
 
 #[test]
+fn of_several_rows_for_an_address_debuggers_stop_at_that_of_the_statement() {
+    let image = open("aarch64/calls");
+    let row = |address: u64| image.source_row(ANY, Address(address)).expect("a row");
+    // `return n + 1` begins there, and then a row that is no statement says that the function ends.
+    let row_of_return = row(0x40_0118);
+    let found = (row_of_return.start, row_of_return.end, row_of_return.line.line, row_of_return.is_statement);
+    assert_eq!(found, (Address(0x40_0118), Address(0x40_011C), 8, true));
+    assert_eq!(image.source_line(ANY, Address(0x40_0118)).expect("a line").line, 10);
+    // In the midst of code, it is that of the row before.
+    assert_eq!(row(0x40_0124), row(0x40_0120));
+    assert_eq!((row(0x40_0124).line.line, row(0x40_0124).is_statement), (10, false));
+    assert_eq!(image.source_row(ANY, Address(0)), None);
+}
+
+#[test]
 fn a_shifted_file_has_shifted_names_and_lines() {
     let fixed = open("aarch64/calls");
     let start = function(&fixed, "hanoi");

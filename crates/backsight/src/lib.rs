@@ -109,8 +109,8 @@ pub mod flow {
 pub mod image {
     pub use backsight_image::{
         AllowedFiles, Budget, Code, Contents, DebugInfo, DebugInfoError, DebugSource, DescribedFunction, Elf,
-        ElfKind, Frame, Function, GivenFolder, Image, ImageError, ImageSpec, InlineFrame, Line, Module,
-        Naming, OverBudget, SourceFolders, SourceLine, Symbol, Window,
+        ElfKind, Frame, Function, GivenFolder, Image, ImageError, ImageSpec, InlineFrame, Line, Mapping,
+        Module, Naming, OverBudget, SourceFolders, SourceLine, SourceRow, Symbol, Window,
     };
     #[cfg(feature = "disassemble")]
     pub use backsight_image::{Disassembler, Disassembly};

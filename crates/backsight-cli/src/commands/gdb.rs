@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use backsight::Capture;
 use backsight::decode::{Decode, Execution};
@@ -60,6 +61,10 @@ pub struct Gdb {
     /// No progress, no warnings
     #[arg(long, short)]
     quiet: bool,
+
+    /// Set once nobody waits for the index any more.
+    #[arg(skip)]
+    pub(super) stop: Option<Arc<AtomicBool>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -91,7 +96,7 @@ pub fn run(command: &Gdb) -> Result {
 }
 
 /// Serves a walk that stands where the user wants to begin.
-fn serve_walk(command: &Gdb, serve: impl FnOnce(&mut Replay<'_>) -> Result) -> Result {
+pub(super) fn serve_walk(command: &Gdb, serve: impl FnOnce(&mut Replay<'_>) -> Result) -> Result {
     let capture = command.capture.open(&command.images, command.quiet)?;
     command.capture.check_buffers(&capture)?;
     let decode = command.capture.choose(capture.execution(), &capture, true);
@@ -125,7 +130,11 @@ fn indexed<'c>(command: &Gdb, capture: &'c Capture, decode: &Decode<'c, Executio
         return Ok(moments);
     }
     let with_progress = command.capture.choose(capture.execution(), capture, command.quiet || command.stdio);
+    let with_progress = command.stop.iter().fold(with_progress, |decode, flag| decode.stop_on(flag.clone()));
     let index = capture.moments().index_of(&with_progress, command.threads)?;
+    if command.stop.as_ref().is_some_and(|flag| flag.load(Ordering::Relaxed)) {
+        return Err(Failure::new("it was interrupted while an index was made"));
+    }
     Ok(capture.moments().with_index(Arc::new(index)))
 }
 

@@ -4,6 +4,7 @@ pub mod bench;
 pub mod completions;
 pub mod compress;
 pub mod convert;
+pub mod dap;
 pub mod decompress;
 pub mod doctor;
 pub mod encode;

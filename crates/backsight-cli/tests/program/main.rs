@@ -5,6 +5,7 @@ mod captures;
 mod compress;
 mod conventions;
 mod convert;
+mod dap;
 mod doctor;
 mod etrace;
 mod finding;

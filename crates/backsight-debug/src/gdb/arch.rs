@@ -12,7 +12,7 @@ use crate::replay::Register;
 
 /// An architecture as gdb names them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Arch {
+pub(crate) enum Arch {
     Aarch64,
     Arm,
     Riscv32,
@@ -21,7 +21,7 @@ pub(super) enum Arch {
 
 /// What a register holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Holds {
+pub(crate) enum Holds {
     /// The program counter.
     Pc,
     /// Zero, always.
@@ -38,7 +38,7 @@ pub(super) enum Holds {
 
 /// A register, in the order of the packet that has all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     /// The number that gdb gives it.
     pub number: u64,
     pub name: &'static str,

@@ -7,12 +7,11 @@
 mod arch;
 mod connection;
 mod files;
-mod monitor;
 mod packet;
 mod script;
 mod server;
-mod words;
 
+pub(crate) use arch::{Arch, Holds};
 pub use connection::{listen, serve};
 pub use script::{arguments, commands, quoted};
 pub use server::Server;

@@ -10,13 +10,18 @@ use backsight::core::Address;
 
 use super::arch::{Arch, Entry, Holds};
 use super::files::{self, Library, OpenFiles};
-use super::monitor;
 use super::packet::{MOST, Received, Receiver, parse_bytes, parse_hex, parse_two, send, to_hex};
-use super::words;
+use crate::console::{Console, here, words};
 use crate::replay::{At, Breakpoint, Direction, Replay, Stopped, Stops, ThreadId};
 
 /// Places to stop at that a debugger may set.
 const MOST_BREAKPOINTS: usize = 1 << 12;
+
+/// What is to be known in gdb of words that go elsewhere.
+const MORE_HELP: &str = "\
+After goto, first and last, gdb has to be told that registers are others: `maint flush register-cache` (the commands of
+`backsight gdb --print-commands` do that).
+";
 
 const OK: &[u8] = b"OK";
 /// Not allowed, or not there.
@@ -24,7 +29,7 @@ const ERROR: &[u8] = b"E01";
 
 /// A server of the remote protocol, over one walk.
 pub struct Server<'c, 'r, W> {
-    pub(super) replay: &'r mut Replay<'c>,
+    replay: &'r mut Replay<'c>,
     out: W,
     receiver: Receiver,
     acknowledges: bool,
@@ -34,9 +39,7 @@ pub struct Server<'c, 'r, W> {
     asked: Option<ThreadId>,
     moving: Option<ThreadId>,
     breakpoints: BTreeMap<u64, Breakpoint>,
-    /// Stop where something is missing, and where exceptions are taken.
-    pub(super) gaps: bool,
-    pub(super) exceptions: bool,
+    console: Console,
     arch: Arch,
     registers: Vec<Entry>,
     files: OpenFiles,
@@ -66,8 +69,7 @@ impl<'c, 'r, W: Write> Server<'c, 'r, W> {
             asked: None,
             moving: None,
             breakpoints: BTreeMap::new(),
-            gaps: true,
-            exceptions: false,
+            console: Console { gaps: true, exceptions: false, more_help: MORE_HELP },
             arch,
             registers: arch.registers(),
             files: OpenFiles::default(),
@@ -197,14 +199,14 @@ impl<'c, 'r, W: Write> Server<'c, 'r, W> {
             },
             b"qRcmd" => match parse_bytes(rest) {
                 Some(words) => {
-                    let text = monitor::answer(self, &String::from_utf8_lossy(&words));
+                    let text = self.console.answer(self.replay, &String::from_utf8_lossy(&words));
                     self.text(text)
                 }
                 None => ERROR.to_vec(),
             },
             b"qBacksightCalls" => self.calls()?,
             b"vFile" => {
-                let at = self.here()?;
+                let at = here(self.replay)?;
                 let code = self.replay.code(at)?;
                 self.files.answer(rest, &code)
             }
@@ -256,13 +258,6 @@ impl<'c, 'r, W: Write> Server<'c, 'r, W> {
     /// Where the thread is that is asked of.
     fn place(&mut self) -> backsight::Result<Option<At>> {
         self.replay.place(self.asked())
-    }
-
-    /// Where the thread is that moved last.
-    pub(super) fn here(&mut self) -> backsight::Result<At> {
-        let current = self.replay.current();
-        let place = self.replay.place(current)?;
-        Ok(place.unwrap_or(At { source: 0, hart: 0, instruction: 0 }))
     }
 
     /// The bytes of a register as they are sent: `xx` for each that is not known.
@@ -317,7 +312,7 @@ impl<'c, 'r, W: Write> Server<'c, 'r, W> {
         if self.breakpoints.len() >= MOST_BREAKPOINTS && !self.breakpoints.contains_key(&address) {
             return Ok(ERROR.to_vec());
         }
-        let at = self.here()?;
+        let at = here(self.replay)?;
         let breakpoint = self.replay.breakpoint(at, address)?;
         self.breakpoints.insert(address, breakpoint);
         Ok(OK.to_vec())
@@ -340,7 +335,8 @@ impl<'c, 'r, W: Write> Server<'c, 'r, W> {
             true => self.replay.step(thread, direction),
             false => {
                 let breakpoints = self.breakpoints.values().cloned().collect();
-                let stops = Stops { breakpoints, gaps: self.gaps, exceptions: self.exceptions };
+                let stops =
+                    Stops { breakpoints, gaps: self.console.gaps, exceptions: self.console.exceptions };
                 self.replay.run(thread, direction, &stops)
             }
         };
@@ -374,7 +370,7 @@ impl<'c, 'r, W: Write> Server<'c, 'r, W> {
             Stopped::Beginning => (5, "replaylog:begin;"),
             Stopped::End => (5, "replaylog:end;"),
             Stopped::Interrupted => (2, ""),
-            Stopped::Gap if !self.gaps => (5, ""),
+            Stopped::Gap if !self.console.gaps => (5, ""),
             Stopped::Gap | Stopped::Exception => (0, ""),
         };
         let mut text = format!("T{signal:02x}thread:{:x};", thread.0 + 1);
@@ -393,7 +389,7 @@ impl<'c, 'r, W: Write> Server<'c, 'r, W> {
 
     /// The files that are in memory where the walk stands, but for the program.
     fn libraries(&mut self) -> backsight::Result<Vec<Library>> {
-        let at = self.here()?;
+        let at = here(self.replay)?;
         let Some(what) = self.replay.what(at)? else { return Ok(self.told.clone()) };
         let code = self.replay.code(at)?;
         let mut all = files::libraries(&code, what.space);

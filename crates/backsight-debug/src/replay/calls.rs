@@ -42,6 +42,8 @@ pub struct Call {
 struct Node {
     call: Call,
     parent: u32,
+    /// How many calls there are with this one, those that are forgotten included.
+    depth: u32,
 }
 
 /// Stacks of calls of a chunk.
@@ -64,6 +66,12 @@ impl ChunkCalls {
             next = node.parent;
         }
         (calls, self.is_deep)
+    }
+
+    /// How many calls are under way in a run.
+    pub fn depth_of_run(&self, run: usize) -> u32 {
+        let innermost = self.innermost.get(run).and_then(|node| self.nodes.get(*node as usize));
+        innermost.map_or(0, |node| node.depth)
     }
 }
 
@@ -304,7 +312,8 @@ impl ChunkCalls {
         for frame in frames.iter().skip(numbers.len()) {
             let parent = numbers.last().copied().unwrap_or(NONE);
             numbers.push(self.nodes.len() as u32);
-            self.nodes.push(Node { call: call_of(frame), parent });
+            let depth = (stack.forgotten + numbers.len()).try_into().unwrap_or(u32::MAX);
+            self.nodes.push(Node { call: call_of(frame), parent, depth });
         }
         numbers.last().copied().unwrap_or(NONE)
     }

@@ -12,6 +12,7 @@ use backsight::{Event, Item, Result, SourceCode};
 
 use super::chunk::{Executor, is_gap};
 use super::track::Track;
+use super::walk::{Stopped, Stops};
 
 /// Most spans between points of an index that are looked at together. It begins with one: what is near is found soon.
 const MOST_TOGETHER: usize = 64;
@@ -29,6 +30,14 @@ pub(super) struct Wanted {
     pub of: Option<Executor>,
 }
 
+impl Wanted {
+    /// What a run stops at.
+    pub fn of_stops(stops: &Stops) -> Self {
+        let addresses = stops.breakpoints.iter().map(|one| one.address).collect();
+        Self { addresses, gaps: stops.gaps, exceptions: stops.exceptions, of: None }
+    }
+}
+
 /// Why it stopped there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reason {
@@ -36,6 +45,17 @@ pub(super) enum Reason {
     Gap,
     Exception,
     Turn,
+}
+
+impl Reason {
+    pub fn stopped(self) -> Stopped {
+        match self {
+            Self::Address(address) => Stopped::Breakpoint(address),
+            Self::Gap => Stopped::Gap,
+            Self::Exception => Stopped::Exception,
+            Self::Turn => Stopped::Step,
+        }
+    }
 }
 
 /// A place where it stopped.
@@ -59,18 +79,18 @@ pub enum Direction {
 /// Says whether what is at an address is what is meant: another program may have other code there.
 pub(super) type IsRight<'a> = dyn Fn(&SourceCode<'_>, AddressSpace, u64) -> bool + Sync + 'a;
 
-/// Looks for the nearest place after an instruction, or before it.
+/// Looks for the nearest place after an instruction, or before it, up to another one.
 pub(super) fn search(
     track: &Track<'_>,
-    from: u64,
+    (from, until): (u64, u64),
     direction: Direction,
     wanted: &Wanted,
     is_right: &IsRight<'_>,
     threads: usize,
 ) -> Result<Option<Found>> {
     let (first, end) = match direction {
-        Direction::Forwards => (from + 1, track.instructions),
-        Direction::Backwards => (0, from),
+        Direction::Forwards => (from + 1, until.saturating_add(1).min(track.instructions)),
+        Direction::Backwards => (until, from),
     };
     if first >= end {
         return Ok(None);

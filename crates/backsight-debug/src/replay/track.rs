@@ -1,14 +1,15 @@
 //! The execution of one source, any instruction of which is at hand.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use backsight::decode::{Decode, Execution};
 use backsight::moments::{Moment, Moments, Window};
-use backsight::{Result, Source, SourceCode};
+use backsight::{Error, Result, Source, SourceCode};
 
 use super::calls::{Call, ChunkCalls, Follower, KeptStacks};
-use super::chunk::{Chunk, Instruction, Loader, Note};
+use super::chunk::{Chunk, Executor, Instruction, Loader, Note, Run};
+use super::search::Direction;
 
 /// Instructions that are decoded together: where decoding can begin near by, and where it begins at the beginning.
 const NEAR: u64 = 1 << 16;
@@ -109,16 +110,70 @@ impl<'c> Track<'c> {
         Ok(self.chunk(number)?.time_at(number))
     }
 
-    /// The calls under way at an instruction, the innermost first, and whether there are more that are forgotten.
-    pub fn calls(&mut self, instruction: u64) -> Result<(Vec<Call>, bool)> {
+    /// The chunk that has an instruction, with its stacks of calls.
+    fn load_calls(&mut self, instruction: u64) -> Result<(&Chunk, &ChunkCalls)> {
         let number = instruction / self.size;
         if self.load(instruction)?.calls.is_none() {
             let calls = self.follow(number)?;
             self.load(instruction)?.calls = Some(calls);
         }
-        let loaded = self.load(instruction)?;
-        let run = loaded.chunk.run_at(instruction);
-        Ok(loaded.calls.as_ref().zip(run).map(|(calls, run)| calls.of_run(run)).unwrap_or_default())
+        let Loaded { chunk, calls, .. } = self.load(instruction)?;
+        Ok((chunk, calls.get_or_insert_default()))
+    }
+
+    /// The calls under way at an instruction, the innermost first, and whether there are more that are forgotten.
+    pub fn calls(&mut self, instruction: u64) -> Result<(Vec<Call>, bool)> {
+        let (chunk, calls) = self.load_calls(instruction)?;
+        Ok(chunk.run_at(instruction).map(|run| calls.of_run(run)).unwrap_or_default())
+    }
+
+    /// How many calls are under way at an instruction.
+    pub fn depth(&mut self, instruction: u64) -> Result<u32> {
+        let (chunk, calls) = self.load_calls(instruction)?;
+        Ok(chunk.run_at(instruction).map_or(0, |run| calls.depth_of_run(run)))
+    }
+
+    /// The nearest instruction of an executor after another one, or before it, with no more than so many calls under way.
+    pub fn nearest_depth(
+        &mut self,
+        executor: Executor,
+        from: u64,
+        direction: Direction,
+        most: u32,
+    ) -> Result<Option<u64>> {
+        let (mut at, end) = (from, self.instructions);
+        loop {
+            let (chunk, calls) = self.load_calls(at)?;
+            let Some(place) = chunk.run_at(at) else { return Ok(None) };
+            let is_it = |(number, run): &(usize, &Run)| {
+                let is_turn = chunk.scene(run).is_some_and(|scene| scene.executor == executor);
+                is_turn && calls.depth_of_run(*number) <= most
+            };
+            let last = |run: &Run| run.number + u64::from(run.range.instructions) - 1;
+            let mut runs = chunk.runs.iter().enumerate();
+            let (found, next) = match direction {
+                Direction::Forwards => {
+                    let found = runs.skip(place).filter(is_it).find(|(_, run)| last(run) > from);
+                    let number = found.map(|(_, run)| run.number.max(from + 1));
+                    (number, Some(chunk.end).filter(|next| *next < end))
+                }
+                Direction::Backwards => {
+                    let found = runs.by_ref().take(place + 1).rev().filter(is_it);
+                    let number = found.map(|(_, run)| (run.number, last(run))).find(|known| known.0 < from);
+                    (number.map(|(_, last)| last.min(from - 1)), chunk.first.checked_sub(1))
+                }
+            };
+            match (found, next) {
+                (Some(number), _) => return Ok(Some(number)),
+                (None, Some(next)) if !self.is_stopped() => at = next,
+                (None, _) => return Ok(None),
+            }
+        }
+    }
+
+    /// Does somebody want no more?
+    fn is_stopped(&self) -> bool {
+        self.reader.stop.load(Ordering::Relaxed)
     }
 
     /// Follows calls up to the end of a chunk, from the nearest place before it where they are known.
@@ -126,6 +181,11 @@ impl<'c> Track<'c> {
         let (first, stacks) = self.stacks.before(number);
         let mut follower = Follower::new(self.code, stacks);
         for before in first..number {
+            if self.is_stopped() {
+                return Err(Error::Absent(
+                    "the calls under way are not known: it was interrupted".to_owned(),
+                ));
+            }
             let known = self.loaded.iter().find(|loaded| loaded.number == before);
             match known {
                 Some(loaded) => drop(follower.follow(&loaded.chunk)),

@@ -13,7 +13,7 @@ use backsight::{Capture, Error, Event, Result, Source, SourceCode};
 use super::calls::Call;
 use super::chunk::{Executor, Instruction, is_gap};
 use super::memory;
-use super::search::{Direction, Found, Reason, Wanted, search};
+use super::search::{Direction, Found, Wanted, search};
 use super::state::{At, Register, State, Unknown};
 use super::track::{Reader, Track};
 
@@ -278,6 +278,14 @@ impl<'c> Replay<'c> {
         self.tracks.get_mut(at.source).map_or(Ok(Default::default()), |track| track.calls(at.instruction))
     }
 
+    /// How many calls are under way at a place, those that are not known any more included.
+    ///
+    /// # Errors
+    /// If bytes or code cannot be read.
+    pub fn depth(&mut self, at: At) -> Result<u32> {
+        self.tracks.get_mut(at.source).map_or(Ok(0), |track| track.depth(at.instruction))
+    }
+
     /// The value of a register, if it is known.
     pub fn register(&mut self, at: At, register: Register) -> Option<u64> {
         self.state.register(at, register)
@@ -417,7 +425,9 @@ impl<'c> Replay<'c> {
             Some(found) => Some(found),
             None => {
                 let wanted = Wanted { of: Some(executor), ..Wanted::default() };
-                self.find(source, from, direction, &wanted, &BTreeSet::new())?.map(|found| found.number)
+                let until = end_of(&self.tracks[source], direction);
+                self.find(source, (from, until), direction, &wanted, &BTreeSet::new())?
+                    .map(|found| found.number)
             }
         };
         let Some(to) = found else {
@@ -439,10 +449,11 @@ impl<'c> Replay<'c> {
         self.stop.load(std::sync::atomic::Ordering::Relaxed)
     }
 
+    /// The nearest place at which something holds, no farther away than another one.
     fn find(
         &mut self,
         source: usize,
-        from: u64,
+        (from, until): (u64, u64),
         direction: Direction,
         wanted: &Wanted,
         breakpoints: &BTreeSet<Breakpoint>,
@@ -459,14 +470,18 @@ impl<'c> Replay<'c> {
         let mut edge = from;
         if chunk.unkept == 0 {
             if let Some(found) = chunk.search(from, direction, wanted, &code, &is_right) {
-                return Ok(Some(found));
+                let is_before = match direction {
+                    Direction::Forwards => found.number <= until,
+                    Direction::Backwards => found.number >= until,
+                };
+                return Ok(Some(found).filter(|_| is_before));
             }
             edge = match direction {
                 Direction::Forwards => from.max(chunk.end.saturating_sub(1)),
                 Direction::Backwards => from.min(chunk.first),
             };
         }
-        search(track, edge, direction, wanted, &is_right, self.cores)
+        search(track, (edge, until), direction, wanted, &is_right, self.cores)
     }
 
     /// Runs to the next place to stop at, or to the one before, of any source that moves.
@@ -475,12 +490,7 @@ impl<'c> Replay<'c> {
     /// If bytes or code cannot be read.
     pub fn run(&mut self, thread: ThreadId, direction: Direction, stops: &Stops) -> Result<Stopped> {
         let active = self.threads.get(thread.0).map_or(self.active, |thread| thread.source);
-        let wanted = Wanted {
-            addresses: stops.breakpoints.iter().map(|one| one.address).collect(),
-            gaps: stops.gaps,
-            exceptions: stops.exceptions,
-            of: None,
-        };
+        let wanted = Wanted::of_stops(stops);
         let all = match self.scheduler {
             Scheduler::Time => 0..self.tracks.len(),
             Scheduler::Alone => active..active + 1,
@@ -490,7 +500,8 @@ impl<'c> Replay<'c> {
         let by_time = self.tracks[active].time(from)?.is_some();
         for source in std::iter::once(active).chain(all.filter(|source| *source != active && by_time)) {
             let from = self.position(source)?;
-            let found = self.find(source, from, direction, &wanted, &stops.breakpoints)?;
+            let until = end_of(&self.tracks[source], direction);
+            let found = self.find(source, (from, until), direction, &wanted, &stops.breakpoints)?;
             let is_nearer = |found: &Found, known: &Found| match direction {
                 Direction::Forwards => found.time.is_some() && found.time < known.time,
                 Direction::Backwards => known.time.is_some() && found.time > known.time,
@@ -506,12 +517,7 @@ impl<'c> Replay<'c> {
         }
         if let Some((source, found)) = nearest {
             self.arrive(source, found.number)?;
-            return Ok(match found.reason {
-                Reason::Address(address) => Stopped::Breakpoint(address),
-                Reason::Gap => Stopped::Gap,
-                Reason::Exception => Stopped::Exception,
-                Reason::Turn => Stopped::Step,
-            });
+            return Ok(found.reason.stopped());
         }
         let (to, stopped) = match direction {
             Direction::Forwards => (self.tracks[active].instructions - 1, Stopped::End),
@@ -519,6 +525,49 @@ impl<'c> Replay<'c> {
         };
         self.arrive(active, to)?;
         Ok(stopped)
+    }
+
+    /// Runs to the nearest instruction of a thread with no more than so many calls under way, unless its source comes to a place to
+    /// stop at before.
+    ///
+    /// # Errors
+    /// If bytes or code cannot be read.
+    pub fn return_to(
+        &mut self,
+        thread: ThreadId,
+        direction: Direction,
+        depth: u32,
+        stops: &Stops,
+    ) -> Result<Stopped> {
+        let Some(&Thread { source, hart, context, .. }) = self.threads.get(thread.0) else {
+            return Ok(Stopped::End);
+        };
+        let executor = Executor { hart, thread: context };
+        let from = self.position(source)?;
+        let returned = self.tracks[source].nearest_depth(executor, from, direction, depth)?;
+        if self.is_stopped() {
+            return Ok(Stopped::Interrupted);
+        }
+        let until = returned.unwrap_or_else(|| end_of(&self.tracks[source], direction));
+        let wanted = Wanted::of_stops(stops);
+        let found = self.find(source, (from, until), direction, &wanted, &stops.breakpoints)?;
+        let stopped = match (found, returned) {
+            _ if self.is_stopped() => return Ok(Stopped::Interrupted),
+            (Some(found), _) => found.reason.stopped(),
+            (None, Some(_)) => Stopped::Step,
+            (None, None) if direction == Direction::Forwards => Stopped::End,
+            (None, None) => Stopped::Beginning,
+        };
+        self.arrive(source, found.map_or(until, |found| found.number))?;
+        Ok(stopped)
+    }
+}
+
+/// The last instruction in a direction.
+fn end_of(track: &Track<'_>, direction: Direction) -> u64 {
+    match direction {
+        Direction::Forwards => track.instructions.saturating_sub(1),
+        Direction::Backwards => 0,
     }
 }
 

@@ -1,6 +1,8 @@
 //! What the tests of this crate share.
 #![allow(dead_code)]
 
+pub mod editor;
+
 use backsight::Capture;
 use backsight::moments::Moments;
 use backsight_debug::replay::Replay;

@@ -44,10 +44,20 @@ impl SourceFolders {
         files.entry(file.to_owned()).or_insert_with(|| self.read(file)).clone()
     }
 
+    /// Where the file is that debug information names so, beneath one of the folders as they were given.
+    pub fn path(&self, file: &str) -> Option<PathBuf> {
+        self.find(file, |folder, name| folder.find(name).ok().map(|_| folder.path().join(name)))
+    }
+
     fn read(&self, file: &str) -> Option<Arc<[String]>> {
+        Some(self.find(file, read_text)?.lines().map(str::to_owned).collect())
+    }
+
+    /// The first of the files that are meant that gives something.
+    fn find<T>(&self, file: &str, mut take: impl FnMut(&GivenFolder, &Path) -> Option<T>) -> Option<T> {
         let parts = parts_of(file);
         let is_hidden = |part: &&OsStr| part.as_encoded_bytes().starts_with(b".");
-        let text = self.folders.iter().find_map(|folder| {
+        self.folders.iter().find_map(|folder| {
             let real = folder.real_path().ok()?;
             let below = Path::new(file).strip_prefix(real).ok().map(|inside| inside.components().count());
             let counts = below.into_iter().chain((1..=parts.len()).rev());
@@ -55,11 +65,10 @@ impl SourceFolders {
                 let name: PathBuf = last.iter().collect();
                 match last.iter().any(is_hidden) {
                     true => None,
-                    false => read_text(folder, &name),
+                    false => take(folder, &name),
                 }
             })
-        })?;
-        Some(text.lines().map(str::to_owned).collect())
+        })
     }
 }
 

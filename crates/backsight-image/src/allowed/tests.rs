@@ -149,9 +149,14 @@ fn source_is_found_by_its_last_parts_and_only_beneath_its_folders() {
     for name in ["/build/elsewhere/src/a.c", "src/a.c", "x/../src/a.c", "../../src/a.c", &own] {
         let lines = folders.lines(name).unwrap_or_else(|| panic!("{name}"));
         assert_eq!(&*lines, ["one", "two"], "{name}");
+        assert_eq!(folders.path(name), Some(scratch.given().join("src/a.c")), "{name}");
     }
     let secret = scratch.0.join("secret").display().to_string();
     let above = format!("{}/../secret", scratch.given().display());
+    assert_eq!(folders.path(&"a/".repeat(100_000)), None);
+    for name in [&*secret, &above, "../secret", "src/out.c", "src/.hidden/key", "/etc/passwd", "", "src"] {
+        assert_eq!(folders.path(name), None, "{name}");
+    }
     for name in [
         &*secret,
         &above,

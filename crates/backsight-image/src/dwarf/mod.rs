@@ -63,6 +63,8 @@ pub struct DebugInfo {
     files: Vec<String>,
     /// By address. `None` ends what the rows before speak of.
     rows: Vec<(u64, Option<Line>)>,
+    /// Statements that begin at an address for which a later row counts, by address.
+    hidden: Vec<(u64, Line)>,
     scopes: Vec<Scope>,
     /// The innermost scope from an address on.
     spans: Vec<(u64, Option<u32>)>,
@@ -140,6 +142,29 @@ impl DebugInfo {
             [(start, Some(line)), (end, _)] if end > start => Some((start, end, line)),
             _ => None,
         })
+    }
+
+    /// Every row of the line table, as debuggers stop at them: of several for one address that of the statement counts.
+    pub fn stops(&self) -> impl Iterator<Item = (u64, u64, Line)> + '_ {
+        self.lines().map(|(start, end, line)| (start, end, self.statement_at(start, line)))
+    }
+
+    /// The one of these that an address is in.
+    pub fn stop_at(&self, address: u64) -> Option<(u64, u64, Line)> {
+        let after = self.rows.partition_point(|&(start, _)| start <= address);
+        let &(start, line) = self.rows.get(after.checked_sub(1)?)?;
+        let &(end, _) = self.rows.get(after)?;
+        Some((start, end, self.statement_at(start, line?)))
+    }
+
+    /// The last statement of an address, or what is there.
+    fn statement_at(&self, start: u64, line: Line) -> Line {
+        let after = self.hidden.partition_point(|&(known, _)| known <= start);
+        let hidden = after.checked_sub(1).and_then(|index| self.hidden.get(index));
+        match hidden {
+            Some(&(known, statement)) if known == start && !line.is_statement => statement,
+            _ => line,
+        }
     }
 
     /// The functions at an address, the innermost first. Empty where the compiler described none.

@@ -164,7 +164,13 @@ impl<'a, R: gimli::Reader<Offset = usize>> Reader<'a, R> {
             };
             match sequence.last_mut() {
                 // Of several rows for one address the last counts.
-                Some(last) if last.0 == row.address() => last.1 = Some(line),
+                Some(last) if last.0 == row.address() => {
+                    let before = last.1.replace(line);
+                    if let Some(statement) = before.filter(|before| before.is_statement && !line.is_statement)
+                    {
+                        self.info.hidden.push((row.address(), statement));
+                    }
+                }
                 Some(last) if last.0 > row.address() => sequence.clear(),
                 _ => sequence.push((row.address(), Some(line))),
             }
@@ -369,6 +375,7 @@ impl<'a, R: gimli::Reader<Offset = usize>> Reader<'a, R> {
                 self.info.rows.extend(sequence);
             }
         }
+        self.info.hidden.sort_by_key(|&(start, _)| start);
         self.info.spans = flattened(self.ranges);
         self.info
     }

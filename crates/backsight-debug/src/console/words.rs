@@ -9,7 +9,7 @@ use backsight::{Event, Result};
 use crate::replay::{At, Replay, Stopped};
 
 /// What was passed over on the way to where it stopped, or is right before it: nothing for most steps.
-pub(super) fn of_stop(
+pub(crate) fn of_stop(
     replay: &mut Replay<'_>,
     from: Option<At>,
     stopped: Stopped,
@@ -38,7 +38,7 @@ pub(super) fn of_stop(
 }
 
 /// An event, with its fields.
-pub(super) fn of_event(event: &Event) -> String {
+pub(crate) fn of_event(event: &Event) -> String {
     let mut fields = String::new();
     let _ = describe::write_text(event, &mut fields);
     match fields.is_empty() {
@@ -48,7 +48,7 @@ pub(super) fn of_event(event: &Event) -> String {
 }
 
 /// An address, with its function.
-pub(super) fn of_address(replay: &mut Replay<'_>, at: At) -> Result<String> {
+pub(crate) fn of_address(replay: &mut Replay<'_>, at: At) -> Result<String> {
     let Some(what) = replay.what(at)? else { return Ok("an address that is not known".to_owned()) };
     let code = replay.code(at)?;
     let image = code.names_at(what.space, what.address);
@@ -62,7 +62,7 @@ pub(super) fn of_address(replay: &mut Replay<'_>, at: At) -> Result<String> {
 }
 
 /// Where the walk stands.
-pub(super) fn of_place(replay: &mut Replay<'_>, at: At) -> Result<String> {
+pub(crate) fn of_place(replay: &mut Replay<'_>, at: At) -> Result<String> {
     let moment = Moment::Instruction(at.instruction);
     let last = replay.instructions(at.source).saturating_sub(1);
     let thread = &replay.threads()[replay.current().0.min(replay.threads().len() - 1)];
