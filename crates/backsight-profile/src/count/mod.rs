@@ -176,6 +176,22 @@ impl<'c> Counter<'c> {
         if range.instructions == 0 {
             return;
         }
+        let is_wanted = if self.needs_order {
+            self.range_in_order(range)
+        } else {
+            self.step(range);
+            true
+        };
+        if self.hart.counts_cycles {
+            let (node, instructions) = (self.hart.stack.node(), range.instructions);
+            let (block, node) = if is_wanted { (self.hart.block, node) } else { (NONE, NONE) };
+            self.hart.window.push(Stay { block, node, instructions });
+        }
+    }
+
+    /// The same for somebody who asks for every range in its order. Does it count?
+    #[inline(never)]
+    fn range_in_order(&mut self, range: &Range) -> bool {
         let is_wanted = !self.selects || self.wants(&Event::Range(*range));
         let before = self.selects.then(|| (self.hart.block, self.hart.way, self.hart.stack.node()));
         let stretches = self.tree.stretches.len();
@@ -194,11 +210,7 @@ impl<'c> Counter<'c> {
             let code = functions.code();
             events.block(block, range.instructions, || BlockOrigins::of(range, &code, space));
         }
-        if self.hart.counts_cycles {
-            let (node, instructions) = (self.hart.stack.node(), range.instructions);
-            let (block, node) = if is_wanted { (block, node) } else { (NONE, NONE) };
-            self.hart.window.push(Stay { block, node, instructions });
-        }
+        is_wanted
     }
 
     /// Takes note of an event, and says whether it counts.

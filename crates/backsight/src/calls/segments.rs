@@ -24,6 +24,7 @@ const _: () = assert!(size_of::<Segment>() <= 48);
 impl Segment {
     /// Adds a range to the segments of a path, of which those from `first` on are. `before` is how execution left the range
     /// before it.
+    #[inline]
     pub fn add(
         segments: &mut Vec<Self>,
         first: usize,
@@ -75,11 +76,13 @@ impl<K: Copy> Stack<K> {
     /// Takes a segment. Was that all in one call? If not, execution has arrived at its first range, and nothing was run.
     #[inline(always)]
     fn take(&mut self, segment: &Segment, ledger: &mut impl Ledger<K>) -> bool {
-        self.arrive(&segment.place, ledger);
-        let is_there = self.frames.last().is_some_and(|top| top.function == segment.place.function);
-        if is_there {
-            self.run(segment.instructions.into(), segment.departure, ledger);
+        if !self.goes_on_in(&segment.place) {
+            self.arrive(&segment.place, ledger);
+            if self.frames.last().is_none_or(|top| top.function != segment.place.function) {
+                return false;
+            }
         }
-        is_there
+        self.run(segment.instructions.into(), segment.departure, ledger);
+        true
     }
 }

@@ -248,11 +248,26 @@ impl<'i> CallLines<'i> {
 
     #[inline(never)]
     fn record_path(&mut self, text: &mut Vec<u8>, path: PathId, ranges: &mut dyn Iterator<Item = Range>) {
+        self.record(text, |stack, recorder| stack.walk(path, ranges, recorder));
+    }
+
+    /// Records what happens in a part.
+    #[inline(always)]
+    fn record(&mut self, text: &mut Vec<u8>, what: impl FnOnce(&mut ShadowStack<'i>, &mut Recorder)) {
         let Some(part) = &mut self.part else { return };
         let recorder = &mut part.recorder;
         std::mem::swap(text, &mut recorder.bytes);
-        self.stack.walk(path, ranges, recorder);
+        what(&mut self.stack, recorder);
         std::mem::swap(text, &mut recorder.bytes);
+    }
+
+    /// Takes an event that is not shown, if it [takes paths](Self::takes_paths).
+    pub fn take(&mut self, label: &Label, hart: u16, text: &mut Vec<u8>, event: &Event) {
+        if self.part.is_some() {
+            return self.record(text, |stack, recorder| stack.take_numbered(event, false, recorder));
+        }
+        let Self { stack, form, .. } = self;
+        stack.take_numbered(event, false, &mut TextLines { form, label, hart, text });
     }
 
     /// The trace ends.
