@@ -164,8 +164,14 @@ impl<'c> Counter<'c> {
         if hart != self.hart.number {
             self.switch_hart(hart);
         }
+        self.event(event);
+    }
+
+    #[inline]
+    fn event(&mut self, event: &Event) {
         match event {
             Event::Range(range) => self.range(range),
+            Event::CycleCount(Some(cycles)) if self.filter.is_none() => self.count_cycles((*cycles).into()),
             event => self.other(event),
         }
     }
@@ -451,9 +457,11 @@ impl<'c> Counter<'c> {
         }
         self.totals.cycles += cycles;
         let Self { cycles: by_block, tree, hart, blocks, certain_cycles, .. } = self;
-        by_block.resize(blocks.blocks.len(), 0);
+        if by_block.len() < blocks.blocks.len() {
+            by_block.resize(blocks.blocks.len(), 0);
+        }
         certain_cycles.add(&hart.window, &blocks.blocks, cycles);
-        let shared = hart.window.share_out(cycles, &mut |stay, cycles| {
+        let shared = hart.window.share_out(cycles, |stay, cycles| {
             if let Some(sum) = by_block.get_mut(stay.block as usize) {
                 *sum += cycles;
             }

@@ -57,15 +57,21 @@ pub enum Walk {
 }
 
 impl<K: Copy> Stack<K> {
-    /// Takes the segments of a path.
+    /// Takes the segments of a path. `before` is called before each range: something may have to be counted there.
     #[inline(always)]
-    pub fn walk(&mut self, first: &Segment, others: &[Segment], ledger: &mut impl Ledger<K>) -> Walk {
-        if !self.take(first, ledger) {
+    pub fn walk<L: Ledger<K>>(
+        &mut self,
+        first: &Segment,
+        others: &[Segment],
+        ledger: &mut L,
+        mut before: impl FnMut(&mut L),
+    ) -> Walk {
+        if !self.take(first, ledger, &mut before) {
             return Walk::Before(0);
         }
         let mut ranges = first.ranges as usize;
         for segment in others {
-            if !self.take(segment, ledger) {
+            if !self.take(segment, ledger, &mut before) {
                 return Walk::Before(ranges);
             }
             ranges += segment.ranges as usize;
@@ -75,7 +81,13 @@ impl<K: Copy> Stack<K> {
 
     /// Takes a segment. Was that all in one call? If not, execution has arrived at its first range, and nothing was run.
     #[inline(always)]
-    fn take(&mut self, segment: &Segment, ledger: &mut impl Ledger<K>) -> bool {
+    fn take<L: Ledger<K>>(
+        &mut self,
+        segment: &Segment,
+        ledger: &mut L,
+        before: &mut impl FnMut(&mut L),
+    ) -> bool {
+        before(ledger);
         if !self.goes_on_in(&segment.place) {
             self.arrive(&segment.place, ledger);
             if self.frames.last().is_none_or(|top| top.function != segment.place.function) {
@@ -83,6 +95,7 @@ impl<K: Copy> Stack<K> {
             }
         }
         self.run(segment.instructions.into(), segment.departure, ledger);
+        (1..segment.ranges).for_each(|_| before(ledger));
         true
     }
 }

@@ -13,8 +13,8 @@ use super::stay_line::{NameTexts, indentation, write_stay};
 use super::style::{Detail, ExecutionFormat, Style};
 use crate::SourceCode;
 use crate::calls::{
-    CallTree, CallsBoundary, Cost, FunctionName, Functions, Joined, Joining, KnownCalls, Node, Recorder,
-    Records, ShadowStack, Stay, Stays, Visit,
+    CallTree, CallsBoundary, Cost, CountedRange, FunctionName, Functions, Joined, Joining, KnownCalls, Node,
+    Recorder, Records, ShadowStack, Stay, Stays, Visit,
 };
 
 /// The calls of one hart, on their way to the listing.
@@ -259,6 +259,35 @@ impl<'i> CallLines<'i> {
         std::mem::swap(text, &mut recorder.bytes);
         what(&mut self.stack, recorder);
         std::mem::swap(text, &mut recorder.bytes);
+    }
+
+    /// The same where cycles were counted between the ranges.
+    #[inline(always)]
+    pub fn counted_path(
+        &mut self,
+        label: &Label,
+        hart: u16,
+        text: &mut Vec<u8>,
+        path: PathId,
+        counts: impl Iterator<Item = Option<u32>>,
+        ranges: impl Iterator<Item = CountedRange>,
+    ) {
+        if self.part.is_some() {
+            return self.record_counted_path(text, path, counts, ranges);
+        }
+        let Self { stack, form, .. } = self;
+        stack.walk_counted(path, counts, ranges, &mut TextLines { form, label, hart, text });
+    }
+
+    #[inline(never)]
+    fn record_counted_path(
+        &mut self,
+        text: &mut Vec<u8>,
+        path: PathId,
+        counts: impl Iterator<Item = Option<u32>>,
+        ranges: impl Iterator<Item = CountedRange>,
+    ) {
+        self.record(text, |stack, recorder| stack.walk_counted(path, counts, ranges, recorder));
     }
 
     /// Takes an event that is not shown, if it [takes paths](Self::takes_paths).

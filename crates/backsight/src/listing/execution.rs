@@ -107,6 +107,28 @@ impl Consumer<Event> for ExecutionWriter<'_> {
         items.for_each(|item| self.item(item));
     }
 
+    #[inline(always)]
+    fn counted_path<'a>(
+        &mut self,
+        path: PathId,
+        hart: u16,
+        items: impl Iterator<Item = (Option<Item<'a, Event>>, Item<'a, Event>)> + Clone,
+    ) {
+        if let Some((calls, label, text)) = self.calls_by_path(hart) {
+            let cycles = |count: Option<Item<'_, Event>>| match count?.value {
+                Event::CycleCount(cycles) => cycles,
+                _ => None,
+            };
+            let counts = items.clone().map(|(count, _)| cycles(count));
+            let ranges = items.filter_map(|(count, item)| Some((cycles(count), range_of(&item)?)));
+            return calls.counted_path(label, hart, text, path, counts, ranges);
+        }
+        for (count, item) in items {
+            count.into_iter().for_each(|count| self.item(count));
+            self.item(item);
+        }
+    }
+
     fn enter(&mut self, window: Window) {
         self.change_code(window);
     }
