@@ -21,10 +21,17 @@ pub trait Sink {
         ranges.for_each(|range| self.take(range.map(Event::Range)));
     }
 
-    /// The same where cycle counts are between the ranges: those of the path in their order, each perhaps after a count.
+    /// The same where cycle counts are between the ranges: each with the count right before it, if there is one.
     #[inline(always)]
-    fn take_counted_path(&mut self, _path: PathId, events: impl Iterator<Item = Located<Event>>) {
-        events.for_each(|event| self.take(event));
+    fn take_counted_path(
+        &mut self,
+        _path: PathId,
+        ranges: impl Iterator<Item = (Option<Located<Event>>, Located<Range>)> + Clone,
+    ) {
+        ranges.for_each(|(count, range)| {
+            count.into_iter().for_each(|count| self.take(count));
+            self.take(range.map(Event::Range));
+        });
     }
 
     /// Has it enough for now? A follower asks between events, and stops soon after the answer is yes: a few hundred

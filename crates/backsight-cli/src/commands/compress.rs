@@ -23,7 +23,7 @@ use crate::output::{Output, counted, not_written, say};
 ///
 /// INPUT is a file of retired instructions, a capture that holds one (`record --truth`), or any other capture: then what its
 /// trace says was executed is compressed. What `decompress` restores is the same to the last item. With the program's
-/// file, the result holds no code, and can be read only with the same file.
+/// file, the result holds no code, and can be read only with the same file. One core does all of it.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES, mut_arg("capture", |input| input.value_name("INPUT").help(INPUT)))]
 pub struct Compress {

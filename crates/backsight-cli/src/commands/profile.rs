@@ -85,8 +85,8 @@ pub struct ProfileCommand {
     sort: SortKey,
 
     /// Follow several sources on up to N cores; or pieces of a single one, unless it
-    /// is sampled or threads go from one CPU to another. 0, the default, is
-    /// as many as there are
+    /// is sampled, threads go from one CPU to another, or code changes (event logs).
+    /// 0, the default, is as many as there are
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     threads: usize,
 

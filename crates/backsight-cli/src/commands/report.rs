@@ -43,8 +43,8 @@ pub struct Report {
     slices: usize,
 
     /// Follow several sources on up to N cores; or pieces of a single one, unless
-    /// threads go from one CPU to another. 0, the default, is
-    /// as many as there are
+    /// threads go from one CPU to another, or code changes (event logs).
+    /// 0, the default, is as many as there are
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     threads: usize,
 

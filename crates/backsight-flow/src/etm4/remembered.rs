@@ -215,20 +215,19 @@ impl<C: Code> Flow<C> {
         // All blocks of a path are there; but a loop that could end at each of them would not be unrolled.
         let blocks = self.blocks.all();
         if let Some(last) = blocks.len().checked_sub(1) {
-            let range = |step: Step| {
+            let range = move |step: Step| {
                 let block = &blocks[last.min(step.block() as usize)];
                 run.at(step.packet()).map(|()| Range { executed: step.is_taken(), ..block.range })
             };
             let id = self.blocks.paths.id(path);
             if P::HAVE_COUNTS {
                 let mut packet = 0;
-                let events = steps.iter().flat_map(|&step| {
+                let ranges = steps.iter().map(move |&step| {
                     let before = std::mem::replace(&mut packet, step.packet());
                     let count = if before == packet { None } else { run.places.count_after(before) };
-                    let count = count.map(|count| count.map(|count| Event::CycleCount(count.cycles)));
-                    count.into_iter().chain([range(step).map(Event::Range)])
+                    (count.map(|count| count.map(|count| Event::CycleCount(count.cycles))), range(step))
                 });
-                sink.take_counted_path(id, events);
+                sink.take_counted_path(id, ranges);
             } else {
                 sink.take_path(id, steps.iter().map(|&step| range(step)));
             }

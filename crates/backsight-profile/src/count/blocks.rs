@@ -331,7 +331,11 @@ impl Blocks {
 
     /// The number of an edge that was counted.
     pub fn edge(&self, from: u32, to: u32, way: Way) -> Option<u32> {
-        self.by_ends.get(&ends(from, to, way)).copied()
+        let last = self.blocks.get(from as usize).and_then(|block| block.last.get(way as usize));
+        match last.and_then(|&last| self.edges.get(last as usize)) {
+            Some(edge) if edge.to == to => last.copied(),
+            _ => self.by_ends.get(&ends(from, to, way)).copied(),
+        }
     }
 
     /// How often each block was executed: arrivals over edges, and others.

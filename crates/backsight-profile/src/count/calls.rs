@@ -174,6 +174,7 @@ pub(crate) struct Ledger<'a> {
 }
 
 impl Ledger<'_> {
+    #[inline(always)]
     fn call(&mut self, caller: u32, function: u32) -> Call {
         let node = self.tree.callee(caller, function);
         if let Some(node) = self.tree.nodes.get_mut(node as usize)

@@ -26,20 +26,22 @@ pub(crate) struct CertainCycles {
 
 impl CertainCycles {
     /// So many cycles are of a window.
+    #[inline]
     pub fn add(&mut self, window: &CycleWindow, blocks: &[BlockRecord], cycles: u64) {
         let function = |stay: &Stay| blocks.get(stay.block as usize).map(|block| block.function);
-        let Some(first) = window.stays.first() else { return };
+        let Some((first, others)) = window.stays.split_first() else { return };
         let Some(of_first) = function(first).filter(|&number| number != NONE) else { return };
-        if !window.stays.iter().all(|stay| function(stay) == Some(of_first)) {
+        if !others.iter().all(|stay| function(stay) == Some(of_first)) {
             return;
         }
         add_at(&mut self.by_function, of_first, cycles);
-        if window.stays.iter().all(|stay| stay.block == first.block) {
+        if others.iter().all(|stay| stay.block == first.block) {
             add_at(&mut self.by_block, first.block, cycles);
         }
     }
 }
 
+#[inline]
 fn add_at(sums: &mut Vec<u64>, index: u32, amount: u64) {
     let index = index as usize;
     if sums.len() <= index {
@@ -71,13 +73,19 @@ impl CycleWindow {
     }
 
     /// Shares cycles out. What remains after division goes to the last block. False if there is no block to give them to.
-    pub fn share_out(&mut self, cycles: u64, give: &mut dyn FnMut(&Stay, u64)) -> bool {
+    #[inline]
+    pub fn share_out(&mut self, cycles: u64, mut give: impl FnMut(&Stay, u64)) -> bool {
         // Most counts are of one block.
         if let [only] = self.stays[..] {
             self.stays.clear();
             give(&only, cycles);
             return true;
         }
+        self.share_out_among(cycles, &mut give)
+    }
+
+    #[inline(never)]
+    fn share_out_among(&mut self, cycles: u64, give: &mut dyn FnMut(&Stay, u64)) -> bool {
         let instructions: u64 = self.stays.iter().map(|stay| u64::from(stay.instructions)).sum();
         let mut left = cycles;
         let last = self.stays.len().wrapping_sub(1);
@@ -110,16 +118,16 @@ mod tests {
             window.push(Stay { block, node: 0, instructions });
         }
         let mut shares = Vec::new();
-        assert!(window.share_out(100, &mut |stay, cycles| shares.push((stay.block, cycles))));
+        assert!(window.share_out(100, |stay, cycles| shares.push((stay.block, cycles))));
         assert_eq!(shares, [(1, 14), (2, 42), (3, 44)]);
         window.push(Stay { block: 4, node: 0, instructions: 0 });
-        assert!(window.share_out(7, &mut |stay, cycles| shares.push((stay.block, cycles))));
+        assert!(window.share_out(7, |stay, cycles| shares.push((stay.block, cycles))));
         // More than fits into 64 bits on the way.
         for block in [5, 6] {
             window.push(Stay { block, node: 0, instructions: u32::MAX });
         }
-        assert!(window.share_out(1 << 62, &mut |stay, cycles| shares.push((stay.block, cycles))));
+        assert!(window.share_out(1 << 62, |stay, cycles| shares.push((stay.block, cycles))));
         assert_eq!(shares[3..], [(4, 7), (5, 1 << 61), (6, 1 << 61)]);
-        assert!(!window.share_out(5, &mut |_, _| panic!("nothing was executed since")));
+        assert!(!window.share_out(5, |_, _| panic!("nothing was executed since")));
     }
 }

@@ -164,8 +164,14 @@ impl<'c> Counter<'c> {
         if hart != self.hart.number {
             self.switch_hart(hart);
         }
+        self.event(event);
+    }
+
+    #[inline]
+    fn event(&mut self, event: &Event) {
         match event {
             Event::Range(range) => self.range(range),
+            Event::CycleCount(Some(cycles)) if self.filter.is_none() => self.count_cycles((*cycles).into()),
             event => self.other(event),
         }
     }
@@ -176,6 +182,22 @@ impl<'c> Counter<'c> {
         if range.instructions == 0 {
             return;
         }
+        let is_wanted = if self.needs_order {
+            self.range_in_order(range)
+        } else {
+            self.step(range);
+            true
+        };
+        if self.hart.counts_cycles {
+            let (node, instructions) = (self.hart.stack.node(), range.instructions);
+            let (block, node) = if is_wanted { (self.hart.block, node) } else { (NONE, NONE) };
+            self.hart.window.push(Stay { block, node, instructions });
+        }
+    }
+
+    /// The same for somebody who asks for every range in its order. Does it count?
+    #[inline(never)]
+    fn range_in_order(&mut self, range: &Range) -> bool {
         let is_wanted = !self.selects || self.wants(&Event::Range(*range));
         let before = self.selects.then(|| (self.hart.block, self.hart.way, self.hart.stack.node()));
         let stretches = self.tree.stretches.len();
@@ -194,11 +216,7 @@ impl<'c> Counter<'c> {
             let code = functions.code();
             events.block(block, range.instructions, || BlockOrigins::of(range, &code, space));
         }
-        if self.hart.counts_cycles {
-            let (node, instructions) = (self.hart.stack.node(), range.instructions);
-            let (block, node) = if is_wanted { (block, node) } else { (NONE, NONE) };
-            self.hart.window.push(Stay { block, node, instructions });
-        }
+        is_wanted
     }
 
     /// Takes note of an event, and says whether it counts.
@@ -439,9 +457,11 @@ impl<'c> Counter<'c> {
         }
         self.totals.cycles += cycles;
         let Self { cycles: by_block, tree, hart, blocks, certain_cycles, .. } = self;
-        by_block.resize(blocks.blocks.len(), 0);
+        if by_block.len() < blocks.blocks.len() {
+            by_block.resize(blocks.blocks.len(), 0);
+        }
         certain_cycles.add(&hart.window, &blocks.blocks, cycles);
-        let shared = hart.window.share_out(cycles, &mut |stay, cycles| {
+        let shared = hart.window.share_out(cycles, |stay, cycles| {
             if let Some(sum) = by_block.get_mut(stay.block as usize) {
                 *sum += cycles;
             }

@@ -182,6 +182,7 @@ impl<'c> Counter<'c> {
     }
 
     /// The first count of cycles in a part is of blocks before it, too. Is this it?
+    #[inline]
     pub(super) fn keeps_first_count(&mut self, cycles: Option<u64>) -> bool {
         let Some(part) = self.part.as_mut().filter(|part| part.first_count.is_none()) else { return false };
         self.is_exact &= !self.hart.window.was_shortened;

@@ -8,6 +8,8 @@
 //! knows the edge that led to it last, which gets its share when another one leads to it. Neither blocks nor edges are
 //! touched as long as that is so: what is needed for each walk is together in a [`PathRecord`].
 
+use std::ops;
+
 use backsight::calls::{Segment, Walk};
 use backsight::core::AddressSpace;
 use backsight::decode::{Consumer, SavedState};
@@ -16,6 +18,7 @@ use backsight::image::Window;
 use backsight::{Event, Item};
 
 use super::blocks::{Blocks, NONE, Way};
+use super::cycles::Stay;
 use super::{Counter, Hart};
 
 /// Most paths of a generation.
@@ -29,8 +32,8 @@ pub(crate) struct WalkedPaths {
     records: Vec<PathRecord>,
     /// The same: what is seldom needed.
     details: Vec<PathDetails>,
-    /// The edges inside the paths.
-    edges: Vec<u32>,
+    /// The ranges of all paths.
+    steps: Vec<PathStep>,
     /// The segments of all paths.
     segments: Vec<Segment>,
 }
@@ -78,8 +81,8 @@ const UNKNOWN: PathRecord = PathRecord {
 struct PathDetails {
     /// `None` if nothing is known of the path.
     first: Option<Range>,
-    /// The edges inside it: the first one and how many.
-    edges: (u32, u32),
+    /// Its ranges: the first one and how many.
+    steps: (u32, u32),
     /// The walks that its edges have got their share of.
     settled: u64,
     /// The edge that led to it last.
@@ -89,7 +92,23 @@ struct PathDetails {
 }
 
 const UNKNOWN_DETAILS: PathDetails =
-    PathDetails { first: None, edges: (0, 0), settled: 0, arrival: NONE, arrived: 0 };
+    PathDetails { first: None, steps: (0, 0), settled: 0, arrival: NONE, arrived: 0 };
+
+/// A range of a path.
+#[derive(Clone, Copy, Debug)]
+struct PathStep {
+    /// The edge from the range before it; [`NONE`] for the first.
+    edge: u32,
+    block: u32,
+    instructions: u32,
+}
+
+/// A range, and the cycle count right before it, if there is one.
+type CountedRange = (Option<Event>, Range);
+
+fn no_count() -> Option<Event> {
+    None
+}
 
 impl WalkedPaths {
     /// Gives edges their share of what was counted by paths.
@@ -97,9 +116,9 @@ impl WalkedPaths {
         for (record, details) in self.records.iter().zip(&mut self.details) {
             details.settle_arrival(record.count, blocks);
             let walks = record.count - std::mem::replace(&mut details.settled, record.count);
-            let (first, length) = details.edges;
-            let edges = self.edges.iter().skip(first as usize).take(length as usize);
-            edges.for_each(|&edge| blocks.add_to_edge(edge, walks));
+            let (first, length) = details.steps;
+            let steps = self.steps.iter().skip(first as usize).take(length as usize);
+            steps.for_each(|step| blocks.add_to_edge(step.edge, walks));
         }
     }
 
@@ -115,7 +134,7 @@ impl WalkedPaths {
         self.generation = Some(generation);
         self.records.clear();
         self.details.clear();
-        self.edges.clear();
+        self.steps.clear();
         self.segments.clear();
     }
 
@@ -172,11 +191,28 @@ impl Consumer<Event> for Counter<'_> {
 
     #[inline(always)]
     fn path<'a>(&mut self, path: PathId, hart: u16, items: impl Iterator<Item = Item<'a, Event>>) {
-        let range = |item: Item<'_, Event>| match item.value {
-            Event::Range(range) => Some(range),
-            _ => None,
-        };
-        self.walk(hart, path, items.filter_map(range));
+        self.walk(hart, path, items.filter_map(|item| range_of(&item)));
+    }
+
+    #[inline(always)]
+    fn counted_path<'a>(
+        &mut self,
+        path: PathId,
+        hart: u16,
+        items: impl Iterator<Item = (Option<Item<'a, Event>>, Item<'a, Event>)> + Clone,
+    ) {
+        let event = |count: Option<Item<'_, Event>>| Some(count?.value);
+        let counts = items.clone().map(|(count, _)| event(count));
+        let ranges = items.filter_map(|(count, item)| Some((event(count), range_of(&item)?)));
+        self.walk_counted(hart, path, counts, ranges);
+    }
+}
+
+#[inline(always)]
+fn range_of(item: &Item<'_, Event>) -> Option<Range> {
+    match item.value {
+        Event::Range(range) => Some(range),
+        _ => None,
     }
 }
 
@@ -188,44 +224,107 @@ impl Counter<'_> {
         if hart != self.hart.number {
             self.switch_hart(hart);
         }
-        if self.needs_order || self.hart.counts_cycles || path.number >= MOST {
-            self.take_each(&mut { ranges });
-        } else {
-            match self.walk_again(path) {
-                Walk::Whole => {}
-                walk => self.walk_ranges(path, walk, &mut { ranges }),
-            }
+        let mut ranges = ranges.map(|range| (None, range));
+        if self.needs_order || path.number >= MOST {
+            return self.take_each(&mut ranges);
+        }
+        let walk = match self.hart.counts_cycles {
+            false => self.walk_again(path),
+            true => self.walk_counting_cycles(path, no_count),
+        };
+        match walk {
+            Walk::Whole => {}
+            walk => self.walk_ranges(path, walk, &mut ranges),
+        }
+    }
+
+    /// The same where cycles were counted between the ranges: `counts` are those right before each, which `ranges` have, too.
+    #[inline(always)]
+    fn walk_counted(
+        &mut self,
+        hart: u16,
+        path: PathId,
+        mut counts: impl Iterator<Item = Option<Event>>,
+        ranges: impl Iterator<Item = CountedRange>,
+    ) {
+        if hart != self.hart.number {
+            self.switch_hart(hart);
+        }
+        if self.needs_order || !self.hart.counts_cycles || path.number >= MOST {
+            return self.take_each(&mut { ranges });
+        }
+        match self.walk_counting_cycles(path, || counts.next().flatten()) {
+            Walk::Whole => {}
+            walk => self.walk_ranges(path, walk, &mut { ranges }),
         }
     }
 
     #[inline(never)]
-    fn take_each(&mut self, ranges: &mut dyn Iterator<Item = Range>) {
-        ranges.for_each(|range| self.range(&range));
+    fn take_each(&mut self, ranges: &mut dyn Iterator<Item = CountedRange>) {
+        ranges.for_each(|(count, range)| {
+            count.into_iter().for_each(|count| self.event(&count));
+            self.range(&range);
+        });
     }
 
     /// Counts a path that is known.
     #[inline(always)]
     fn walk_again(&mut self, path: PathId) -> Walk {
-        let Hart { walked, space, block, way, .. } = &self.hart;
-        let Some(record) = walked.records.get(path.number as usize) else { return Walk::Unknown };
-        if record.segments == 0 || walked.generation != Some(path.generation) || record.space != *space {
-            return Walk::Unknown;
-        }
-        if (record.before != *block || record.way_before != *way) && self.come_from_elsewhere(path).is_none()
-        {
-            return Walk::Unknown;
-        }
+        let Some(segments) = self.recall(path) else { return Walk::Unknown };
         let Self { tree, timeline, hart, .. } = self;
-        let Hart { walked, stack, clock, block, way, .. } = hart;
-        let Some(record) = walked.records.get_mut(path.number as usize) else { return Walk::Unknown };
+        let (calls, mut ledger) = hart.stack.split(tree, timeline, &mut hart.clock);
+        match hart.walked.segments.get(segments) {
+            Some([first, others @ ..]) => calls.walk(first, others, &mut ledger, |_| {}),
+            _ => Walk::Unknown,
+        }
+    }
+
+    /// The same where cycles are counted: `count` gives what was said of them before each range.
+    #[inline(never)]
+    fn walk_counting_cycles(&mut self, path: PathId, mut count: impl FnMut() -> Option<Event>) -> Walk {
+        let Some(segments) = self.recall(path) else { return Walk::Unknown };
+        let details = self.hart.walked.details.get(path.number as usize);
+        let first = details.map_or(0, |details| details.steps.0 as usize);
+        let mut step = first;
+        for segment in segments {
+            count().into_iter().for_each(|count| self.event(&count));
+            let Self { tree, timeline, hart, .. } = &mut *self;
+            let Some(segment) = hart.walked.segments.get(segment) else { break };
+            let (calls, mut ledger) = hart.stack.split(tree, timeline, &mut hart.clock);
+            if let Walk::Before(_) = calls.walk(segment, &[], &mut ledger, |_| {}) {
+                return Walk::Before(step - first);
+            }
+            let (node, ranges) = (hart.stack.node(), segment.ranges);
+            for range in 0..ranges {
+                if range > 0 {
+                    count().into_iter().for_each(|count| self.event(&count));
+                }
+                let Hart { walked, window, .. } = &mut self.hart;
+                let Some(&PathStep { block, instructions, .. }) = walked.steps.get(step) else { break };
+                window.push(Stay { block, node, instructions });
+                step += 1;
+            }
+        }
+        Walk::Whole
+    }
+
+    /// Counts a path by its number, and the step to it, if it is known. Gives where its segments are.
+    #[inline(always)]
+    fn recall(&mut self, path: PathId) -> Option<ops::Range<usize>> {
+        let Hart { walked, space, block, way, .. } = &self.hart;
+        let record = walked.records.get(path.number as usize)?;
+        if record.segments == 0 || walked.generation != Some(path.generation) || record.space != *space {
+            return None;
+        }
+        if record.before != *block || record.way_before != *way {
+            self.come_from_elsewhere(path)?;
+        }
+        let Hart { walked, block, way, .. } = &mut self.hart;
+        let record = walked.records.get_mut(path.number as usize)?;
         record.count += 1;
         (*block, *way) = (record.block, record.way);
         let first = record.first_segment as usize;
-        let (calls, mut ledger) = stack.split(tree, timeline, clock);
-        match walked.segments.get(first..first + usize::from(record.segments)) {
-            Some([first, others @ ..]) => calls.walk(first, others, &mut ledger),
-            _ => Walk::Unknown,
-        }
+        Some(first..first + usize::from(record.segments))
     }
 
     /// The same where another block than last time came before: the step from there is counted by itself.
@@ -252,16 +351,24 @@ impl Counter<'_> {
 
     /// Counts a path of which not enough is known.
     #[inline(never)]
-    fn walk_ranges(&mut self, path: PathId, walk: Walk, ranges: &mut dyn Iterator<Item = Range>) {
+    fn walk_ranges(&mut self, path: PathId, walk: Walk, ranges: &mut dyn Iterator<Item = CountedRange>) {
         match walk {
             Walk::Whole => {}
-            // Blocks and edges are counted.
-            Walk::Before(count) => {
-                for (number, range) in ranges.skip(count).enumerate() {
-                    if number > 0 {
-                        self.arrive(NONE, &range);
+            // Blocks and edges are counted, and so are cycles before it.
+            Walk::Before(before) => {
+                let details = self.hart.walked.details.get(path.number as usize);
+                let first = details.map_or(0, |details| details.steps.0 as usize);
+                for (number, (count, range)) in ranges.enumerate().skip(before) {
+                    let block = self.hart.walked.steps.get(first + number).map_or(NONE, |step| step.block);
+                    if number > before {
+                        count.into_iter().for_each(|count| self.event(&count));
+                        self.arrive(block, &range);
                     }
-                    self.run(NONE, &range);
+                    self.run(block, &range);
+                    if self.hart.counts_cycles {
+                        let (node, instructions) = (self.hart.stack.node(), range.instructions);
+                        self.hart.window.push(Stay { block, node, instructions });
+                    }
                 }
             }
             Walk::Unknown if self.hart.walked.is_known(path) => self.take_each(ranges),
@@ -270,25 +377,27 @@ impl Counter<'_> {
     }
 
     /// Counts a path range by range, and notes what it does.
-    fn learn(&mut self, path: PathId, ranges: &mut dyn Iterator<Item = Range>) {
+    fn learn(&mut self, path: PathId, ranges: &mut dyn Iterator<Item = CountedRange>) {
         if self.hart.walked.generation != Some(path.generation) {
             self.hart.walked.begin(path.generation, &mut self.blocks);
         }
-        let Some(first) = ranges.next() else { return };
-        let (edges, segments) = (self.hart.walked.edges.len(), self.hart.walked.segments.len());
-        let mut is_plain = self.learn_range(&first, segments);
-        for range in ranges {
+        let (steps, segments) = (self.hart.walked.steps.len(), self.hart.walked.segments.len());
+        let (mut first, mut is_plain) = (None, true);
+        for (count, range) in ranges {
+            count.into_iter().for_each(|count| self.event(&count));
             let (from, way) = (self.hart.block, self.hart.way);
             is_plain &= self.learn_range(&range, segments);
-            match self.blocks.edge(from, self.hart.block, way) {
-                Some(edge) => self.hart.walked.edges.push(edge),
-                None => is_plain = false,
-            }
+            let (block, instructions) = (self.hart.block, range.instructions);
+            let edge = first.and_then(|_: Range| self.blocks.edge(from, block, way));
+            is_plain &= first.is_none() || edge.is_some();
+            first.get_or_insert(range);
+            self.hart.walked.steps.push(PathStep { edge: edge.unwrap_or(NONE), block, instructions });
         }
+        let Some(first) = first else { return };
         let Hart { walked, space, block, way, .. } = &mut self.hart;
         let count = u8::try_from(walked.segments.len() - segments).unwrap_or(0);
         if !is_plain || count == 0 {
-            walked.edges.truncate(edges);
+            walked.steps.truncate(steps);
             walked.segments.truncate(segments);
         }
         let record = PathRecord {
@@ -299,8 +408,8 @@ impl Counter<'_> {
             segments: if is_plain { count } else { 0 },
             ..UNKNOWN
         };
-        let edges = (edges as u32, (walked.edges.len() - edges) as u32);
-        walked.insert(path, record, PathDetails { first: Some(first), edges, ..UNKNOWN_DETAILS });
+        let steps = (steps as u32, (walked.steps.len() - steps) as u32);
+        walked.insert(path, record, PathDetails { first: Some(first), steps, ..UNKNOWN_DETAILS });
     }
 
     /// Counts a range, and adds it to the segments of its path, which begin with this one. False if that cannot be.
@@ -331,10 +440,14 @@ mod tests {
         events
     }
 
-    /// Damage: events are missing, exceptions and gaps come where there were none.
-    fn damage(events: &[Event], random: &mut Random) -> Vec<Event> {
+    /// Damage: events are missing, exceptions and gaps come where there were none. In some executions cycles are counted.
+    fn damage(events: &[Event], counts_cycles: bool, random: &mut Random) -> Vec<Event> {
         let mut damaged = Vec::new();
         for &event in events {
+            if counts_cycles && random.below(2) == 0 {
+                let cycles = Some(random.below(40) as u32).filter(|&cycles| cycles > 0);
+                damaged.push(Event::CycleCount(cycles));
+            }
             match random.below(400) {
                 0 => {}
                 1 => damaged.push(Event::NoSync(NoSync::BadPacket)),
@@ -376,13 +489,18 @@ mod tests {
         }
     }
 
-    /// Ranges are gathered to paths that end where others may begin, so that the same ones come again.
-    fn path_at(events: &[Event], longest: usize) -> Vec<Range> {
-        let mut path = Vec::new();
-        for event in events.iter().take(longest) {
-            let Event::Range(range) = event else { break };
-            path.push(*range);
-            if range.start.0 / 4 % 5 == 0 {
+    /// Ranges are gathered to paths that end where others may begin, so that the same ones come again. Before all but the first
+    /// there may be a count of cycles.
+    fn path_at(events: &[Event], longest: usize) -> Vec<CountedRange> {
+        let (mut path, mut count) = (Vec::new(), None);
+        for event in events {
+            match event {
+                Event::Range(range) => path.push((count.take(), *range)),
+                Event::CycleCount(_) if count.is_none() && !path.is_empty() => count = Some(*event),
+                _ => break,
+            }
+            let ends = |(_, range): &CountedRange| range.start.0 / 4 % 5 == 0;
+            if count.is_none() && (path.len() == longest || path.last().is_some_and(ends)) {
                 break;
             }
         }
@@ -418,15 +536,26 @@ mod tests {
                 _ => {}
             }
             let path = path_at(&events[at..], 2 + random.below(2) as usize * 30);
-            at += path.len().max(1);
+            let counts = path.iter().filter(|(count, _)| count.is_some()).count();
+            at += (path.len() + counts).max(1);
             if path.is_empty() {
                 clear.push(hart, event);
                 fast.push(hart, event);
-            } else {
-                path.iter().for_each(|&range| clear.push(hart, &Event::Range(range)));
-                let name = names.name(&path);
-                recalled += u32::from(fast.hart.walked.is_plain(name));
-                fast.walk(hart, name, path.into_iter());
+                continue;
+            }
+            for (count, range) in &path {
+                count.iter().for_each(|count| clear.push(hart, count));
+                clear.push(hart, &Event::Range(*range));
+            }
+            let ranges: Vec<_> = path.iter().map(|(_, range)| *range).collect();
+            let name = names.name(&ranges);
+            recalled += u32::from(fast.hart.walked.is_plain(name));
+            match counts {
+                0 => fast.walk(hart, name, ranges.into_iter()),
+                _ => {
+                    let counts: Vec<_> = path.iter().map(|(count, _)| *count).collect();
+                    fast.walk_counted(hart, name, counts.into_iter(), path.into_iter());
+                }
             }
         }
         assert_eq!(format!("{:?}", fast.finish()), format!("{:?}", clear.finish()));
@@ -442,7 +571,7 @@ mod tests {
             let mut recalled = 0;
             for round in 0..20 {
                 let options = CountOptions { timeline: 50 * (round % 3), ..CountOptions::default() };
-                let events = damage(&events[..events.len().min(4000)], &mut random);
+                let events = damage(&events[..events.len().min(4000)], round % 2 == 1, &mut random);
                 recalled += both(&capture, &events, &options, &mut random);
             }
             assert!(recalled > 1000, "{name}: {recalled}");

@@ -39,6 +39,12 @@ impl Clock {
         Self { instructions: self.instructions.min(now.instructions), cycles, time: self.time }
     }
 
+    /// So many more cycles.
+    #[inline(always)]
+    pub fn count_cycles(&mut self, cycles: u32) {
+        self.cycles = Some(self.cycles.unwrap_or(0) + u64::from(cycles));
+    }
+
     /// Has the trace told nothing else so far?
     #[inline(always)]
     pub const fn counts_instructions_only(&self) -> bool {

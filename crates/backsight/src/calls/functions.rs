@@ -72,15 +72,20 @@ pub struct Functions<'i> {
     pub(crate) generation: u32,
 }
 
+/// What tells functions apart: the number of the file, and where it begins in memory if it has a name.
+type Start = (Option<u32>, Option<Address>);
+
 /// What is known of functions by number.
 #[derive(Clone, Debug)]
 struct Found<'i> {
     code: SourceCode<'i>,
     window: Option<Window>,
     list: Vec<FunctionRecord>,
-    numbers: HashMap<(Option<u32>, Option<Address>), u32>,
+    numbers: HashMap<Start, u32>,
     /// The file that was found last: most functions are in the same one.
     module: Option<(&'i Module, u32)>,
+    /// The function that was found last: most ranges are in the one of the range before.
+    last: Option<(Start, u32)>,
 }
 
 impl<'i> Functions<'i> {
@@ -88,7 +93,7 @@ impl<'i> Functions<'i> {
     pub fn new(code: SourceCode<'i>) -> Self {
         let (list, numbers) = Default::default();
         Self {
-            found: Found { code, window: None, list, numbers, module: None },
+            found: Found { code, window: None, list, numbers, module: None, last: None },
             recent: Recent::default(),
             naming: Naming::default(),
             names: Vec::new(),
@@ -212,6 +217,7 @@ impl<'i> Functions<'i> {
     }
 
     /// How execution leaves a range, if nothing else happens.
+    #[inline]
     pub fn departure(&self, range: &Range, space: AddressSpace) -> Departure {
         let (flags, is_indirect) = (range.flags, range.class == Class::IndirectBranch);
         if !range.executed || !range.ends_in_branch() {
@@ -244,11 +250,19 @@ impl<'i> Found<'i> {
         let image = self.code.names_at(space, address);
         let symbol = image.symbolise(space, address);
         let (module, start) = (self.module_at(image, space, address), symbol.map(|symbol| symbol.start));
-        let next = self.list.len() as u32;
-        let function = *self.numbers.entry((module, start)).or_insert(next);
-        if function == next {
-            self.list.push(FunctionRecord { module, start, space, met: address, window: self.window });
-        }
+        let function = match self.last {
+            Some((last, function)) if last == (module, start) => function,
+            _ => {
+                let next = self.list.len() as u32;
+                let function = *self.numbers.entry((module, start)).or_insert(next);
+                if function == next {
+                    let window = self.window;
+                    self.list.push(FunctionRecord { module, start, space, met: address, window });
+                }
+                self.last = Some(((module, start), function));
+                function
+            }
+        };
         Place { function, name: None, is_inside: symbol.is_some_and(|symbol| symbol.offset > 0), address }
     }
 

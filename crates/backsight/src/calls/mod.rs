@@ -40,7 +40,7 @@ pub(crate) use joined::{CallsBoundary, Joined, Joining};
 pub(crate) use records::{Kind as RecordKind, Recorder, Records};
 pub use saved::KnownCalls;
 pub use segments::{Segment, Walk};
+pub(crate) use shadow::{CountedRange, Stay, Stays};
 pub use shadow::{ShadowStack, UnderWay, Visit};
-pub(crate) use shadow::{Stay, Stays};
 pub use stack::{Arrival, Departure, Frame, Ledger, MOST_FRAMES, NameId, Place, Stack};
 pub use tree::{CallTree, Node};

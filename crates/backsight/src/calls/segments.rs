@@ -24,6 +24,7 @@ const _: () = assert!(size_of::<Segment>() <= 48);
 impl Segment {
     /// Adds a range to the segments of a path, of which those from `first` on are. `before` is how execution left the range
     /// before it.
+    #[inline]
     pub fn add(
         segments: &mut Vec<Self>,
         first: usize,
@@ -56,15 +57,21 @@ pub enum Walk {
 }
 
 impl<K: Copy> Stack<K> {
-    /// Takes the segments of a path.
+    /// Takes the segments of a path. `before` is called before each range: something may have to be counted there.
     #[inline(always)]
-    pub fn walk(&mut self, first: &Segment, others: &[Segment], ledger: &mut impl Ledger<K>) -> Walk {
-        if !self.take(first, ledger) {
+    pub fn walk<L: Ledger<K>>(
+        &mut self,
+        first: &Segment,
+        others: &[Segment],
+        ledger: &mut L,
+        mut before: impl FnMut(&mut L),
+    ) -> Walk {
+        if !self.take(first, ledger, &mut before) {
             return Walk::Before(0);
         }
         let mut ranges = first.ranges as usize;
         for segment in others {
-            if !self.take(segment, ledger) {
+            if !self.take(segment, ledger, &mut before) {
                 return Walk::Before(ranges);
             }
             ranges += segment.ranges as usize;
@@ -74,12 +81,21 @@ impl<K: Copy> Stack<K> {
 
     /// Takes a segment. Was that all in one call? If not, execution has arrived at its first range, and nothing was run.
     #[inline(always)]
-    fn take(&mut self, segment: &Segment, ledger: &mut impl Ledger<K>) -> bool {
-        self.arrive(&segment.place, ledger);
-        let is_there = self.frames.last().is_some_and(|top| top.function == segment.place.function);
-        if is_there {
-            self.run(segment.instructions.into(), segment.departure, ledger);
+    fn take<L: Ledger<K>>(
+        &mut self,
+        segment: &Segment,
+        ledger: &mut L,
+        before: &mut impl FnMut(&mut L),
+    ) -> bool {
+        before(ledger);
+        if !self.goes_on_in(&segment.place) {
+            self.arrive(&segment.place, ledger);
+            if self.frames.last().is_none_or(|top| top.function != segment.place.function) {
+                return false;
+            }
         }
-        is_there
+        self.run(segment.instructions.into(), segment.departure, ledger);
+        (1..segment.ranges).for_each(|_| before(ledger));
+        true
     }
 }

@@ -109,6 +109,9 @@ pub(super) struct Costs<'i> {
     elsewhere: u64,
 }
 
+/// A range, and the cycles that were counted right before it, if they were.
+pub(crate) type CountedRange = (Option<u32>, Range);
+
 /// Takes stays, with the functions that their numbers are of.
 pub(crate) trait Stays<'i> {
     fn take(&mut self, functions: &Functions<'i>, stay: &Stay);
@@ -326,10 +329,7 @@ impl<'i> ShadowStack<'i> {
                 }
             }
             Event::Timestamp { value, .. } => self.costs.clock.time = Some(value),
-            Event::CycleCount(Some(cycles)) => {
-                let before = self.costs.clock.cycles.unwrap_or(0);
-                self.costs.clock.cycles = Some(before + u64::from(cycles));
-            }
+            Event::CycleCount(Some(cycles)) => self.costs.clock.count_cycles(cycles),
             Event::StartOfTrace
             | Event::NoSync(_)
             | Event::TraceOn(_)
@@ -407,17 +407,41 @@ impl<'i> ShadowStack<'i> {
         ranges: impl Iterator<Item = Range>,
         sink: &mut impl Stays<'i>,
     ) {
-        match self.walk_again(path, sink) {
+        match self.walk_again(path, || None, sink) {
+            Walk::Whole => {}
+            walk => self.walk_ranges(path, walk, &mut ranges.map(|range| (None, range)), sink),
+        }
+    }
+
+    /// The same where cycles were counted between the ranges: `counts` are those right before each, which `ranges` have, too.
+    #[inline(always)]
+    pub(crate) fn walk_counted(
+        &mut self,
+        path: PathId,
+        mut counts: impl Iterator<Item = Option<u32>>,
+        ranges: impl Iterator<Item = CountedRange>,
+        sink: &mut impl Stays<'i>,
+    ) {
+        match self.walk_again(path, || counts.next().flatten(), sink) {
             Walk::Whole => {}
             walk => self.walk_ranges(path, walk, &mut { ranges }, sink),
         }
     }
 
     #[inline(always)]
-    fn walk_again(&mut self, path: PathId, sink: &mut impl Stays<'i>) -> Walk {
+    fn walk_again(
+        &mut self,
+        path: PathId,
+        mut cycles: impl FnMut() -> Option<u32>,
+        sink: &mut impl Stays<'i>,
+    ) -> Walk {
         let Self { costs, stack, walked, .. } = self;
         let Some((first, others)) = walked.get(path, costs.space) else { return Walk::Unknown };
-        stack.walk(&first, walked.others(others), &mut Reporter { costs, sink })
+        stack.walk(&first, walked.others(others), &mut Reporter { costs, sink }, |reporter| {
+            if let Some(cycles) = cycles() {
+                reporter.costs.clock.count_cycles(cycles);
+            }
+        })
     }
 
     /// Takes the ranges of a path of which not enough is remembered.
@@ -427,7 +451,7 @@ impl<'i> ShadowStack<'i> {
         &mut self,
         path: PathId,
         walk: Walk,
-        ranges: &mut dyn Iterator<Item = Range>,
+        ranges: &mut dyn Iterator<Item = CountedRange>,
         sink: &mut impl Stays<'i>,
     ) {
         self.limit_names(sink);
@@ -435,20 +459,31 @@ impl<'i> ShadowStack<'i> {
             Walk::Whole => {}
             Walk::Before(count) => {
                 let mut rest = ranges.skip(count);
-                rest.next().into_iter().for_each(|range| self.run(&range, sink));
-                rest.for_each(|range| self.range(&range, sink));
+                // The cycles before it are counted.
+                rest.next().into_iter().for_each(|(_, range)| self.run(&range, sink));
+                rest.for_each(|range| self.counted_range(&range, sink));
             }
             Walk::Unknown if self.walked.has_room(path) => self.learn(path, ranges, sink),
-            Walk::Unknown => ranges.for_each(|range| self.range(&range, sink)),
+            Walk::Unknown => ranges.for_each(|range| self.counted_range(&range, sink)),
         }
     }
 
+    fn counted_range(&mut self, (cycles, range): &CountedRange, sink: &mut impl Stays<'i>) {
+        cycles.iter().for_each(|&cycles| self.costs.clock.count_cycles(cycles));
+        self.range(range, sink);
+    }
+
     /// Takes a path range by range, and remembers what it does.
-    fn learn(&mut self, path: PathId, ranges: &mut dyn Iterator<Item = Range>, sink: &mut impl Stays<'i>) {
+    fn learn(
+        &mut self,
+        path: PathId,
+        ranges: &mut dyn Iterator<Item = CountedRange>,
+        sink: &mut impl Stays<'i>,
+    ) {
         let mut segments = Vec::new();
-        for range in ranges {
-            let before = self.stack.departure;
-            self.range(&range, sink);
+        for counted in ranges {
+            let (before, (_, range)) = (self.stack.departure, counted);
+            self.counted_range(&counted, sink);
             // With its name, if it was called.
             let place = self.costs.functions.at(self.costs.space, range.start);
             Segment::add(&mut segments, 0, before, place, range.instructions, self.stack.departure);

@@ -185,15 +185,13 @@ impl<K: Copy> Stack<K> {
     /// a jump.
     #[inline(always)]
     pub fn arrive(&mut self, place: &Place, ledger: &mut impl Ledger<K>) {
+        if self.goes_on_in(place) {
+            return;
+        }
         let Some(top) = self.frames.last() else {
             return self.begin(place, ledger);
         };
         let departure = self.departure;
-        if let Departure::Sequence | Departure::Jump { .. } = departure
-            && top.function == place.function
-        {
-            return;
-        }
         if let Departure::Call { return_address } = departure
             && !self.is_lost
         {
@@ -204,6 +202,13 @@ impl<K: Copy> Stack<K> {
             return self.leave(above, ledger);
         }
         self.arrive_elsewhere(place, ledger);
+    }
+
+    /// Does execution that comes to a place go on in the innermost call?
+    #[inline(always)]
+    pub(super) fn goes_on_in(&self, place: &Place) -> bool {
+        matches!(self.departure, Departure::Sequence | Departure::Jump { .. })
+            && self.frames.last().is_some_and(|top| top.function == place.function)
     }
 
     /// Instructions were executed where execution had arrived, and how it went on from there.

@@ -351,9 +351,16 @@ fn paths_come_to_what_their_ranges_come_to() {
                 .iter()
                 .map(|event| if let Event::Range(range) = event { Some(*range) } else { None })
                 .collect();
-            piece
-                .iter()
-                .for_each(|event| clear.push(event, &mut |visit| expected.push(format!("{visit:?}"))));
+            // Cycles before some of the ranges, in some of the rounds.
+            let counts = piece.iter().map(|_| Some(random.below(50) as u32).filter(|count| count % 3 > 0));
+            let counts = if round % 3 > 0 && ranges.is_some() { counts.collect() } else { Vec::new() };
+            let mut cycles = counts.iter().copied().chain(std::iter::repeat(None));
+            for event in &piece {
+                let count = cycles.next().flatten().map(|cycles| Event::CycleCount(Some(cycles)));
+                for event in count.iter().chain([event]) {
+                    clear.push(event, &mut |visit| expected.push(format!("{visit:?}")));
+                }
+            }
             let mut each = |visit: Visit<'_>| visits.push(format!("{visit:?}"));
             if random.below(100) == 0 {
                 fast.forget_names();
@@ -370,9 +377,16 @@ fn paths_come_to_what_their_ranges_come_to() {
                         known.len() - 1
                     });
                     let path = PathId { generation, number: number as u32 };
-                    fast.walk(path, ranges.into_iter(), &mut |functions: &Functions<'_>, stay: &Stay| {
+                    let mut sink = |functions: &Functions<'_>, stay: &Stay| {
                         each(stay.named(functions).expect("a function that has a number"));
-                    });
+                    };
+                    match counts.is_empty() {
+                        true => fast.walk(path, ranges.into_iter(), &mut sink),
+                        false => {
+                            let counted = counts.clone().into_iter().zip(ranges);
+                            fast.walk_counted(path, counts.into_iter(), counted, &mut sink);
+                        }
+                    }
                 }
                 None => piece.iter().for_each(|event| fast.push(event, &mut each)),
             }

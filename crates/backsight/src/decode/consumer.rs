@@ -36,6 +36,30 @@ pub trait Consumer<T> {
         }
     }
 
+    /// The same where cycle counts are between the items: each with the count right before it, if there is one.
+    #[inline(always)]
+    fn counted_path<'a>(
+        &mut self,
+        _path: PathId,
+        _sub_source: u16,
+        items: impl Iterator<Item = (Option<Item<'a, T>>, Item<'a, T>)> + Clone,
+    ) where
+        T: 'a,
+    {
+        for (count, item) in items {
+            if let Some(count) = count {
+                self.item(count);
+                if self.has_enough() {
+                    return;
+                }
+            }
+            self.item(item);
+            if self.has_enough() {
+                return;
+            }
+        }
+    }
+
     /// What follows is of this source, in this span of time, if that decides what code there is. Both may be the same as before.
     fn source(&mut self, _source: &Source, _window: Option<Window>) {}
 

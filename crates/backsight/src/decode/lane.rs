@@ -238,6 +238,21 @@ impl<T, C: Consumer<T>> Consumer<T> for Delivering<'_, '_, C> {
         }
     }
 
+    #[inline(always)]
+    fn counted_path<'a>(
+        &mut self,
+        path: PathId,
+        sub_source: u16,
+        items: impl Iterator<Item = (Option<Item<'a, T>>, Item<'a, T>)> + Clone,
+    ) where
+        T: 'a,
+    {
+        if let Some(consumer) = self.lane.consumer() {
+            consumer.counted_path(path, sub_source, items);
+            self.go_on::<T>();
+        }
+    }
+
     fn source(&mut self, source: &Source, window: Option<Window>) {
         let id = self.lane.id_of(source);
         if self.lane.current.as_ref().is_none_or(|current| current.id != id) {

@@ -167,6 +167,38 @@ impl<V, C: Consumer<V>> StreamSink<V> for Items<'_, C> {
     }
 
     #[inline(always)]
+    fn take_counted_path(
+        &mut self,
+        sub_source: u16,
+        path: PathId,
+        items: impl Iterator<Item = (Option<Located<V>>, Located<V>)> + Clone,
+    ) {
+        if self.is_tracked {
+            for (count, item) in items {
+                count.into_iter().for_each(|count| StreamSink::take(self, sub_source, count));
+                StreamSink::take(self, sub_source, item);
+            }
+            return;
+        }
+        if self.consumer.has_enough() {
+            return;
+        }
+        let Self { source, origin, window, base, .. } = self;
+        let (source, origin, window, base) = (*source, *origin, **window, *base);
+        let item = move |Located { offset, length, value }: Located<V>| Item {
+            source,
+            sub_source,
+            offset: offset + base,
+            length,
+            window,
+            value,
+            origin,
+        };
+        let both = move |(count, located): (Option<Located<V>>, _)| (count.map(item), item(located));
+        self.consumer.counted_path(path, sub_source, items.map(both));
+    }
+
+    #[inline(always)]
     fn is_done(&self) -> bool {
         self.consumer.has_enough()
     }

@@ -13,8 +13,8 @@ use super::stay_line::{NameTexts, indentation, write_stay};
 use super::style::{Detail, ExecutionFormat, Style};
 use crate::SourceCode;
 use crate::calls::{
-    CallTree, CallsBoundary, Cost, FunctionName, Functions, Joined, Joining, KnownCalls, Node, Recorder,
-    Records, ShadowStack, Stay, Stays, Visit,
+    CallTree, CallsBoundary, Cost, CountedRange, FunctionName, Functions, Joined, Joining, KnownCalls, Node,
+    Recorder, Records, ShadowStack, Stay, Stays, Visit,
 };
 
 /// The calls of one hart, on their way to the listing.
@@ -248,11 +248,55 @@ impl<'i> CallLines<'i> {
 
     #[inline(never)]
     fn record_path(&mut self, text: &mut Vec<u8>, path: PathId, ranges: &mut dyn Iterator<Item = Range>) {
+        self.record(text, |stack, recorder| stack.walk(path, ranges, recorder));
+    }
+
+    /// Records what happens in a part.
+    #[inline(always)]
+    fn record(&mut self, text: &mut Vec<u8>, what: impl FnOnce(&mut ShadowStack<'i>, &mut Recorder)) {
         let Some(part) = &mut self.part else { return };
         let recorder = &mut part.recorder;
         std::mem::swap(text, &mut recorder.bytes);
-        self.stack.walk(path, ranges, recorder);
+        what(&mut self.stack, recorder);
         std::mem::swap(text, &mut recorder.bytes);
+    }
+
+    /// The same where cycles were counted between the ranges.
+    #[inline(always)]
+    pub fn counted_path(
+        &mut self,
+        label: &Label,
+        hart: u16,
+        text: &mut Vec<u8>,
+        path: PathId,
+        counts: impl Iterator<Item = Option<u32>>,
+        ranges: impl Iterator<Item = CountedRange>,
+    ) {
+        if self.part.is_some() {
+            return self.record_counted_path(text, path, counts, ranges);
+        }
+        let Self { stack, form, .. } = self;
+        stack.walk_counted(path, counts, ranges, &mut TextLines { form, label, hart, text });
+    }
+
+    #[inline(never)]
+    fn record_counted_path(
+        &mut self,
+        text: &mut Vec<u8>,
+        path: PathId,
+        counts: impl Iterator<Item = Option<u32>>,
+        ranges: impl Iterator<Item = CountedRange>,
+    ) {
+        self.record(text, |stack, recorder| stack.walk_counted(path, counts, ranges, recorder));
+    }
+
+    /// Takes an event that is not shown, if it [takes paths](Self::takes_paths).
+    pub fn take(&mut self, label: &Label, hart: u16, text: &mut Vec<u8>, event: &Event) {
+        if self.part.is_some() {
+            return self.record(text, |stack, recorder| stack.take_numbered(event, false, recorder));
+        }
+        let Self { stack, form, .. } = self;
+        stack.take_numbered(event, false, &mut TextLines { form, label, hart, text });
     }
 
     /// The trace ends.

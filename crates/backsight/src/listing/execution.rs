@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use backsight_core::{AddressSpace, Context, TraceId};
-use backsight_flow::{Event, PathId, opencsd};
+use backsight_flow::{Event, PathId, Range, opencsd};
 use backsight_image::{Code as _, Window};
 
 use super::call_lines::{CallLines, Page};
@@ -91,23 +91,42 @@ impl Consumer<Event> for ExecutionWriter<'_> {
             let _ = known.write(&mut self.text, index);
             return;
         }
+        if let Event::Range(_) | Event::CycleCount(_) = &item.value
+            && let Some((calls, label, text)) = self.calls_by_path(item.sub_source)
+        {
+            return calls.take(label, item.sub_source, text, &item.value);
+        }
         self.event(item.sub_source, &index, &item.value);
     }
 
     #[inline(always)]
     fn path<'a>(&mut self, path: PathId, hart: u16, items: impl Iterator<Item = Item<'a, Event>>) {
-        if let Some(state) = self.harts.get_mut(self.current)
-            && state.number == hart
-            && let Some(calls) = &mut state.calls
-            && calls.takes_paths()
-        {
-            let ranges = items.filter_map(|item| match item.value {
-                Event::Range(range) => Some(range),
-                _ => None,
-            });
-            return calls.path(&self.label, hart, &mut self.text, path, ranges);
+        if let Some((calls, label, text)) = self.calls_by_path(hart) {
+            return calls.path(label, hart, text, path, items.filter_map(|item| range_of(&item)));
         }
         items.for_each(|item| self.item(item));
+    }
+
+    #[inline(always)]
+    fn counted_path<'a>(
+        &mut self,
+        path: PathId,
+        hart: u16,
+        items: impl Iterator<Item = (Option<Item<'a, Event>>, Item<'a, Event>)> + Clone,
+    ) {
+        if let Some((calls, label, text)) = self.calls_by_path(hart) {
+            let cycles = |count: Option<Item<'_, Event>>| match count?.value {
+                Event::CycleCount(cycles) => cycles,
+                _ => None,
+            };
+            let counts = items.clone().map(|(count, _)| cycles(count));
+            let ranges = items.filter_map(|(count, item)| Some((cycles(count), range_of(&item)?)));
+            return calls.counted_path(label, hart, text, path, counts, ranges);
+        }
+        for (count, item) in items {
+            count.into_iter().for_each(|count| self.item(count));
+            self.item(item);
+        }
     }
 
     fn enter(&mut self, window: Window) {
@@ -179,6 +198,14 @@ impl Consumer<Event> for ExecutionWriter<'_> {
     }
 }
 
+#[inline(always)]
+fn range_of(item: &Item<'_, Event>) -> Option<Range> {
+    match item.value {
+        Event::Range(range) => Some(range),
+        _ => None,
+    }
+}
+
 /// What decides how a part of a source is listed, but for the calls that are under way.
 #[derive(Debug, PartialEq)]
 struct Boundary(Vec<(u16, CallsBoundary)>);
@@ -233,6 +260,15 @@ impl<'i> ExecutionWriter<'i> {
             lines,
             text,
         }
+    }
+
+    /// The calls of a hart, with the label and the text of their lines, if it is the one whose event came last, and if its calls
+    /// are listed by whole paths.
+    #[inline(always)]
+    fn calls_by_path(&mut self, hart: u16) -> Option<(&mut CallLines<'i>, &Label, &mut Vec<u8>)> {
+        let state = self.harts.get_mut(self.current).filter(|state| state.number == hart)?;
+        let calls = state.calls.as_mut().filter(|calls| calls.takes_paths())?;
+        Some((calls, &self.label, &mut self.text))
     }
 
     const fn lists_calls(&self) -> bool {

@@ -141,7 +141,7 @@ fn write_short(
     // Whether the call ended is as good as random from line to line: whatever comes, it is one copy of the same size.
     let call = call.map_or(&END_OF_LINE, |call| COSTS.get(call as usize).unwrap_or(&END_OF_LINE));
     let begin = lines.len();
-    lines.resize(begin + LINE, b' ');
+    lines.extend_from_slice(&[b' '; LINE]);
     let Some(line) = lines[begin..].first_chunk_mut::<LINE>() else { return };
     line[..label.len()].copy_from_slice(&label);
     let mut end = label.len() + 2 * depth;
@@ -158,7 +158,7 @@ fn write_short(
 #[inline(never)]
 fn write_long(lines: &mut Vec<u8>, label: [u8; 6], (name, name_length): (&[u8; NAME], u8), stay: &Stay) {
     let begin = lines.len();
-    lines.resize(begin + LONG_LINE, b' ');
+    lines.extend_from_slice(&[b' '; LONG_LINE]);
     let Some(text) = lines[begin..].first_chunk_mut::<LONG_LINE>() else { return };
     let mut line = Line { text, end: 0 };
     line.put(&label, label.len() + 2 * stay.depth);

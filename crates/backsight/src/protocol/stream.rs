@@ -25,6 +25,20 @@ pub trait StreamSink<V> {
         items.for_each(|item| self.take(sub_source, item));
     }
 
+    /// The same where cycle counts are between the items: each with the count right before it, if there is one.
+    #[inline(always)]
+    fn take_counted_path(
+        &mut self,
+        sub_source: u16,
+        _path: PathId,
+        items: impl Iterator<Item = (Option<Located<V>>, Located<V>)> + Clone,
+    ) {
+        items.for_each(|(count, item)| {
+            count.into_iter().for_each(|count| self.take(sub_source, count));
+            self.take(sub_source, item);
+        });
+    }
+
     /// What follows happened in this span of time.
     fn enter(&mut self, _window: Window) {}
 
@@ -169,6 +183,20 @@ impl<T, V, S: StreamSink<V>, F: Fn(T) -> V> StreamSink<T> for Mapped<'_, S, F> {
         sink.take_path(sub_source, path, items.map(mapped));
     }
 
+    #[inline(always)]
+    fn take_counted_path(
+        &mut self,
+        sub_source: u16,
+        path: PathId,
+        items: impl Iterator<Item = (Option<Located<T>>, Located<T>)> + Clone,
+    ) {
+        let Self(sink, map) = self;
+        let map = &*map;
+        let mapped = move |Located { offset, length, value }| Located { offset, length, value: map(value) };
+        let both = move |(count, item): (Option<Located<T>>, _)| (count.map(mapped), mapped(item));
+        sink.take_counted_path(sub_source, path, items.map(both));
+    }
+
     fn enter(&mut self, window: Window) {
         self.0.enter(window);
     }
@@ -196,6 +224,16 @@ impl<S: StreamSink<Event>> backsight_flow::Sink for Events<'_, S> {
     #[inline(always)]
     fn take_path(&mut self, path: PathId, ranges: impl Iterator<Item = Located<flow::Range>>) {
         self.sink.take_path(self.sub_source, path, ranges.map(|range| range.map(Event::Range)));
+    }
+
+    #[inline(always)]
+    fn take_counted_path(
+        &mut self,
+        path: PathId,
+        ranges: impl Iterator<Item = (Option<Located<Event>>, Located<flow::Range>)> + Clone,
+    ) {
+        let items = ranges.map(|(count, range)| (count, range.map(Event::Range)));
+        self.sink.take_counted_path(self.sub_source, path, items);
     }
 
     #[inline(always)]

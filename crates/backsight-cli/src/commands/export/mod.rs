@@ -18,7 +18,8 @@ pub use write::run;
 /// Tables: sources, packets, ranges (what was executed), branches, calls, events, damage; docs/tables.md describes their
 /// columns. --parquet writes DIR/TABLE/capture=NAME/source=ID/part-0.parquet; a run that was interrupted goes on where it was,
 /// and what is there already is not done again. --arrow writes one table as a stream of Arrow. A capture that cannot be read
-/// becomes a row of the table damage, and the others are exported; the exit status is 1 then.
+/// becomes a row of the table damage, and the others are exported; the exit status is 1 then. One core decodes, source after
+/// source, and the others write.
 #[derive(Args, Debug)]
 #[command(group = ArgGroup::new("target").required(true).args(["parquet", "arrow", "describe"]), after_help = EXAMPLES)]
 pub struct Export {

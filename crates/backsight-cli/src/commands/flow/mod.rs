@@ -88,7 +88,8 @@ pub struct Flow {
     #[arg(long)]
     strict_image: bool,
 
-    /// Follow several sources, or pieces of a single one, on up to N cores; 0, the default, is as many as there are
+    /// Follow several sources, or pieces of a single one, on up to N cores; 0, the default, is as many as there are. Messages of ITM
+    /// and STM, and execution through code that changes (event logs), take one core for each source
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     threads: usize,
 
