@@ -142,8 +142,8 @@ impl Server<'_, '_> {
             let at = here(server.replay)?;
             let code = server.replay.code(at)?;
             match Wanted::function(name, code.image())? {
-                Wanted::Functions(functions) => {
-                    let starts = functions.iter().map(|function| function.start).collect();
+                Wanted::Functions { places, .. } => {
+                    let starts = places.iter().map(|function| function.start).collect();
                     Ok((starts, json!({})))
                 }
                 _ => Ok((Vec::new(), json!({}))),
