@@ -5,14 +5,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use backsight::Event;
-use backsight::SourceCode;
-use backsight::calls::{Departure, Frame, Functions, Ledger, Place, Stack};
+use backsight::calls::{Departure, Frame, Functions, KnownCalls, KnownStacks, Ledger, Place, Stack};
 use backsight::core::{Address, AddressSpace};
 use backsight::flow::Range;
 use backsight::image::{Code as _, Window as TimeSpan};
+use backsight::moments::InWindow;
+use backsight::{Event, Item, SourceCode};
 
-use super::chunk::{Chunk, Scene};
+use super::chunk::{Chunk, Scene, matters};
 
 /// Threads of a hart whose calls are kept. Where there are more, those that do not run are forgotten.
 const MOST_THREADS: usize = 1 << 12;
@@ -242,8 +242,20 @@ impl<'c> Follower<'c> {
         }
     }
 
+    /// Goes on from a point of an index.
+    fn resume(&mut self, known: &KnownCalls<'_>) {
+        let Self { functions, stacks, .. } = self;
+        for number in known.harts() {
+            let keep = |functions: &Functions<'_>, place: &Place| Notes { functions }.call(place);
+            if let Some(KnownStacks { thread, running, paused }) = known.stacks(number, functions, keep) {
+                let hart = stacks.harts.entry(number).or_default();
+                (hart.stack, hart.thread, hart.paused) = (running, thread, paused.into_iter().collect());
+            }
+        }
+    }
+
     fn run(&mut self, scene: &Scene, range: &Range) {
-        let Self { functions, code, stacks, calls, chains } = self;
+        let Self { functions, code, stacks, .. } = self;
         if scene.span != stacks.span
             && let Some(span) = scene.span
         {
@@ -252,16 +264,68 @@ impl<'c> Follower<'c> {
             code.enter(span);
         }
         let hart = scene.executor.hart;
+        stacks.harts.entry(hart).or_default().space = scene.space;
+        let innermost = self.range(hart, range);
+        self.calls.innermost.push(innermost);
+    }
+
+    /// Gives the innermost call.
+    fn range(&mut self, hart: u16, range: &Range) -> u32 {
+        let Self { functions, stacks, calls, chains, .. } = self;
         let known = stacks.harts.entry(hart).or_default();
-        known.space = scene.space;
         let place = functions.at(known.space, range.start);
         known.stack.arrive(&place, &mut Notes { functions });
         let departure = functions.departure(range, known.space);
         known.stack.run(range.instructions.into(), departure, &mut Notes { functions });
         calls.is_deep |= known.stack.forgotten > 0;
         let chain = chains.entry(hart).or_default();
-        let innermost = calls.record(&known.stack, chain);
-        calls.innermost.push(innermost);
+        calls.record(&known.stack, chain)
+    }
+}
+
+/// Follows calls from a point of an index to a moment.
+pub(super) struct Approach<'f, 'c> {
+    follower: &'f mut Follower<'c>,
+    has_come: bool,
+}
+
+impl<'f, 'c> Approach<'f, 'c> {
+    pub fn new(follower: &'f mut Follower<'c>) -> Self {
+        Self { follower, has_come: false }
+    }
+}
+
+impl InWindow for Approach<'_, '_> {
+    fn item(&mut self, _item: Item<'_, Event>) {
+        self.has_come = true;
+    }
+
+    fn before(&mut self, item: Item<'_, Event>) {
+        match &item.value {
+            Event::Range(range) if range.instructions > 0 => {
+                self.follower.range(item.sub_source, range);
+            }
+            event if matters(event) || matches!(event, Event::Context(..)) => {
+                self.follower.event(item.sub_source, event);
+            }
+            _ => {}
+        }
+    }
+
+    fn needs_all(&self) -> bool {
+        true
+    }
+
+    fn needs_calls(&self) -> bool {
+        true
+    }
+
+    fn resume(&mut self, known: &KnownCalls<'_>) {
+        self.follower.resume(known);
+    }
+
+    fn has_enough(&self) -> bool {
+        self.has_come
     }
 }
 

@@ -327,7 +327,7 @@ impl InWindow for Loader<'_> {
 }
 
 /// Does the stack of calls, or somebody at a position, have to know of it?
-fn matters(event: &Event) -> bool {
+pub(super) fn matters(event: &Event) -> bool {
     is_gap(event)
         || matches!(
             event,

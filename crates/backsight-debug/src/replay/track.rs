@@ -7,7 +7,7 @@ use backsight::decode::{Decode, Execution};
 use backsight::moments::{Moment, Moments, Window};
 use backsight::{Error, Result, Source, SourceCode};
 
-use super::calls::{Call, ChunkCalls, Follower, KeptStacks};
+use super::calls::{Approach, Call, ChunkCalls, Follower, KeptStacks, Stacks};
 use super::chunk::{Chunk, Executor, Instruction, Loader, Note, Run};
 use super::search::Direction;
 
@@ -178,8 +178,17 @@ impl<'c> Track<'c> {
 
     /// Follows calls up to the end of a chunk, from the nearest place before it where they are known.
     fn follow(&mut self, number: u64) -> Result<ChunkCalls> {
-        let (first, stacks) = self.stacks.before(number);
+        let (mut first, stacks) = self.stacks.before(number);
         let mut follower = Follower::new(self.code, stacks);
+        let start = Moment::Instruction(number * self.size);
+        if self.knows_calls_between(first * self.size, number * self.size) {
+            follower = Follower::new(self.code, Stacks::default());
+            let decode = self.reader.decode.clone().positions(false);
+            let window = Window { from: Some(start), to: None };
+            self.reader.moments.take(decode, &self.source, window, &mut Approach::new(&mut follower))?;
+            self.stacks.insert(number, follower.stacks());
+            first = number;
+        }
         for before in first..number {
             if self.is_stopped() {
                 return Err(Error::Absent(
@@ -196,6 +205,15 @@ impl<'c> Track<'c> {
         let calls = follower.follow(&self.load(number * self.size)?.chunk);
         self.stacks.insert(number + 1, follower.stacks());
         Ok(calls)
+    }
+
+    /// Does the index know the calls under way at a point between two instructions?
+    fn knows_calls_between(&self, first: u64, last: u64) -> bool {
+        let index = self.reader.moments.known_index().and_then(|index| index.source(&self.source));
+        let points = index.map_or(&[][..], |index| &index.points);
+        let before = points.partition_point(|point| point.place.instructions < last);
+        let mut between = points[..before].iter().rev().take_while(|point| point.place.instructions > first);
+        between.any(|point| point.knows_calls())
     }
 
     /// The first instruction of a moment, if the source comes to it.

@@ -38,7 +38,7 @@ pub use clock::Cost;
 pub use functions::{FunctionName, FunctionRecord, Functions};
 pub(crate) use joined::{CallsBoundary, Joined, Joining};
 pub(crate) use records::{Kind as RecordKind, Recorder, Records};
-pub use saved::KnownCalls;
+pub use saved::{KnownCalls, KnownStacks};
 pub use segments::{Segment, Walk};
 pub(crate) use shadow::{CountedRange, Stay, Stays};
 pub use shadow::{ShadowStack, UnderWay, Visit};

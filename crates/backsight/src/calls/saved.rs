@@ -12,7 +12,7 @@ use backsight_core::{Address, AddressSpace};
 use super::clock::Clock;
 use super::functions::Functions;
 use super::shadow::{ShadowStack, Visited};
-use super::stack::{Departure, Frame, MOST_FRAMES, Stack};
+use super::stack::{Departure, Frame, MOST_FRAMES, Place, Stack};
 
 /// No call.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -173,20 +173,7 @@ impl<'i> ShadowStack<'i> {
     }
 
     fn restored(&mut self, stack: &SavedStack, saved: &SavedCalls) -> Stack<Visited> {
-        let &SavedStack { mut top, frames: count, forgotten, departure, is_lost } = stack;
-        let mut frames = Vec::new();
-        while (frames.len() as u32) < count
-            && let Some(call) = saved.calls.get(top as usize)
-            && let Some(site) = saved.sites.get(call.site as usize)
-        {
-            top = call.caller;
-            frames.push(self.frame(call, site));
-        }
-        frames.reverse();
-        let mut restored = Stack::default();
-        (restored.frames, restored.forgotten) = (frames, forgotten as usize);
-        (restored.departure, restored.is_lost) = (departure, is_lost);
-        restored
+        saved.stack(stack, |call, site| self.frame(call, site))
     }
 
     fn frame(&mut self, call: &SavedCall, site: &CallSite) -> Frame<Visited> {
@@ -201,6 +188,28 @@ impl<'i> ShadowStack<'i> {
 }
 
 impl SavedCalls {
+    /// A stack as it was, with its calls as they are made of what was kept.
+    fn stack<K>(
+        &self,
+        stack: &SavedStack,
+        mut frame: impl FnMut(&SavedCall, &CallSite) -> Frame<K>,
+    ) -> Stack<K> {
+        let &SavedStack { mut top, frames: count, forgotten, departure, is_lost } = stack;
+        let mut frames = Vec::new();
+        while (frames.len() as u32) < count
+            && let Some(call) = self.calls.get(top as usize)
+            && let Some(site) = self.sites.get(call.site as usize)
+        {
+            top = call.caller;
+            frames.push(frame(call, site));
+        }
+        frames.reverse();
+        let mut restored = Stack::default();
+        (restored.frames, restored.forgotten) = (frames, forgotten as usize);
+        (restored.departure, restored.is_lost) = (departure, is_lost);
+        restored
+    }
+
     /// Is every call around one that comes after it, and are sites where they are said to be?
     pub(crate) fn is_sound(&self) -> bool {
         let is_sound = |(number, call): (usize, &SavedCall)| {
@@ -232,7 +241,39 @@ pub struct KnownCalls<'p> {
     pub instructions: u64,
 }
 
+/// The stacks of a hart at a place of a source, with what somebody keeps of each call.
+#[derive(Clone, Debug)]
+pub struct KnownStacks<K> {
+    /// The thread that runs, where it is known.
+    pub thread: Option<u64>,
+    /// Its calls.
+    pub running: Stack<K>,
+    /// Those of threads that do not run.
+    pub paused: Vec<(u64, Stack<K>)>,
+}
+
 impl KnownCalls<'_> {
+    /// The stacks of a hart, for a [`Ledger`](super::Ledger) that keeps of each call what the closure makes of the place that execution
+    /// came to.
+    pub fn stacks<K>(
+        &self,
+        hart: u16,
+        functions: &mut Functions<'_>,
+        keep: impl Fn(&Functions<'_>, &Place) -> K,
+    ) -> Option<KnownStacks<K>> {
+        let known = self.harts.iter().find(|known| known.hart == hart)?;
+        let mut frame = |_: &SavedCall, site: &CallSite| {
+            let place = functions.at(site.space, site.address);
+            let kept = keep(functions, &place);
+            let (is_handler, return_address) = (site.is_handler, site.return_address);
+            Frame { function: place.function, is_handler, return_address, kept }
+        };
+        let running = self.saved.stack(&known.running, &mut frame);
+        let paused = known.paused.iter();
+        let paused = paused.map(|(thread, stack)| (*thread, self.saved.stack(stack, &mut frame))).collect();
+        Some(KnownStacks { thread: known.thread, running, paused })
+    }
+
     /// The harts.
     pub fn harts(&self) -> impl Iterator<Item = u16> {
         self.harts.iter().map(|known| known.hart)
