@@ -16,6 +16,7 @@ const MOST_LISTED: usize = 20;
 
 const HELP: &str = "\
 where                  the moment: instructions before it, time, thread, address, what was reported there
+known                  what is known of registers and memory
 goto MOMENT            go to #INSTRUCTION, start, end-INSTRUCTIONS, tTIMESTAMP, 3.2s, 15ms or @POSITION
 first, last            go to the first instruction of the trace, to the last
 find FUNCTION          the last call of a function before here, and the next ones, as moments
@@ -34,6 +35,7 @@ pub(super) fn answer<W: Write>(server: &mut Server<'_, '_, W>, line: &str) -> St
     let (command, arguments) = (words.next().unwrap_or("help"), words.collect::<Vec<_>>());
     let outcome = match (command, &arguments[..]) {
         ("where", []) => place(server),
+        ("known", []) => known(server),
         ("goto", [moment]) => match moment.parse() {
             Ok(moment) => go_to(server, moment),
             Err(error) => Ok(format!("{error}\n")),
@@ -68,6 +70,11 @@ fn place<W: Write>(server: &mut Server<'_, '_, W>) -> Result<String> {
         text += &format!("  reported before it: {}\n", words::of_event(&event));
     }
     Ok(text)
+}
+
+fn known<W: Write>(server: &mut Server<'_, '_, W>) -> Result<String> {
+    let source = server.here()?.source;
+    Ok(format!("{}\n", server.replay.state().words(source)))
 }
 
 fn go_to<W: Write>(server: &mut Server<'_, '_, W>, moment: Moment) -> Result<String> {

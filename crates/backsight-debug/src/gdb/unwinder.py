@@ -1,9 +1,23 @@
-# What gdb needs to walk through a trace: registers and the stack are not in it, so the calls under way come from Backsight.
+# What gdb needs to walk through a trace: registers and the stack are not in it, so the calls under way come from Backsight. Where a
+# recording has registers and the stack, gdb finds callers by itself.
 import gdb
 from gdb.unwinder import Unwinder
 
 # Around the first call nothing is known. A frame at address 0 stands for that: gdb goes no farther.
 OUTSIDE = 1 << 32
+
+def backsight_knows(frame, name):
+    try:
+        int(frame.read_register(name))
+        return True
+    except (gdb.error, ValueError):
+        return False
+
+# What is quiet where values are not known: shown where they are.
+def backsight_connected():
+    if backsight_knows(gdb.newest_frame(), "sp"):
+        gdb.execute("set print finish on")
+        gdb.execute("set print frame-arguments scalars")
 
 class BacksightFrame:
     def __init__(self, sp, pc):
@@ -29,6 +43,8 @@ class BacksightUnwinder(Unwinder):
         self.key = key
 
     def __call__(self, frame):
+        if backsight_knows(frame, "sp"):
+            return None
         try:
             pc = frame.read_register("pc")
             depth = int(frame.read_register("calls"))

@@ -12,6 +12,7 @@ use backsight::{Event, Item, Result, SourceCode};
 
 use super::chunk::{Executor, is_gap};
 use super::track::Track;
+use super::watch::Watchpoint;
 
 /// Most spans between points of an index that are looked at together. It begins with one: what is near is found soon.
 const MOST_TOGETHER: usize = 64;
@@ -36,6 +37,8 @@ pub(super) enum Reason {
     Gap,
     Exception,
     Turn,
+    /// Watched memory was touched.
+    Touch(Watchpoint),
 }
 
 /// A place where it stopped.
@@ -59,18 +62,20 @@ pub enum Direction {
 /// Says whether what is at an address is what is meant: another program may have other code there.
 pub(super) type IsRight<'a> = dyn Fn(&SourceCode<'_>, AddressSpace, u64) -> bool + Sync + 'a;
 
-/// Looks for the nearest place after an instruction, or before it.
+/// Looks for the nearest place after an instruction, or before it, but not beyond another one.
 pub(super) fn search(
     track: &Track<'_>,
-    from: u64,
+    (from, limit): (u64, Option<u64>),
     direction: Direction,
     wanted: &Wanted,
     is_right: &IsRight<'_>,
     threads: usize,
 ) -> Result<Option<Found>> {
     let (first, end) = match direction {
-        Direction::Forwards => (from + 1, track.instructions),
-        Direction::Backwards => (0, from),
+        Direction::Forwards => {
+            (from + 1, limit.map_or(track.instructions, |limit| track.instructions.min(limit)))
+        }
+        Direction::Backwards => (limit.map_or(0, |limit| limit + 1), from),
     };
     if first >= end {
         return Ok(None);

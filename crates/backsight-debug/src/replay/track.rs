@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use backsight::decode::{Decode, Execution};
-use backsight::moments::{Moment, Moments, Window};
+use backsight::moments::{InWindow, Moment, Moments, Window};
 use backsight::{Result, Source, SourceCode};
 
 use super::calls::{Call, ChunkCalls, Follower, KeptStacks};
@@ -70,6 +70,12 @@ impl<'c> Track<'c> {
         Ok(loader.chunk)
     }
 
+    /// Gives all that the source did to something that takes it.
+    pub fn follow(&self, taker: &mut dyn InWindow) -> Result<()> {
+        let decode = self.reader.decode.clone().positions(false).stop_on(self.reader.stop.clone());
+        self.reader.moments.take(decode, &self.source, Window::default(), taker).map(drop)
+    }
+
     /// The chunk that has an instruction.
     fn load(&mut self, instruction: u64) -> Result<&mut Loaded> {
         let number = instruction / self.size;
@@ -113,7 +119,7 @@ impl<'c> Track<'c> {
     pub fn calls(&mut self, instruction: u64) -> Result<(Vec<Call>, bool)> {
         let number = instruction / self.size;
         if self.load(instruction)?.calls.is_none() {
-            let calls = self.follow(number)?;
+            let calls = self.follow_calls(number)?;
             self.load(instruction)?.calls = Some(calls);
         }
         let loaded = self.load(instruction)?;
@@ -122,7 +128,7 @@ impl<'c> Track<'c> {
     }
 
     /// Follows calls up to the end of a chunk, from the nearest place before it where they are known.
-    fn follow(&mut self, number: u64) -> Result<ChunkCalls> {
+    fn follow_calls(&mut self, number: u64) -> Result<ChunkCalls> {
         let (first, stacks) = self.stacks.before(number);
         let mut follower = Follower::new(self.code, stacks);
         for before in first..number {

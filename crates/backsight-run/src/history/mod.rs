@@ -21,6 +21,7 @@
 //! ```
 
 mod chunk;
+mod instructions;
 mod machine;
 mod memory;
 mod operands;
@@ -30,6 +31,7 @@ mod states;
 mod tests;
 
 pub use chunk::Hit;
+pub use instructions::Instructions;
 pub use search::Wanted;
 
 use crate::retired::{RetiredError, RetiredReader};
@@ -305,7 +307,13 @@ impl History {
     /// What is known after so many instructions of all threads; after the last one at most.
     pub fn at(&mut self, instructions: u64) -> Moment<'_> {
         let next = self.seek(instructions.min(self.instructions));
-        Moment { state: &self.machine.state, beginning: &self.beginning, data: self.has_data, next }
+        Moment {
+            state: &self.machine.state,
+            beginning: &self.beginning,
+            data: self.has_data,
+            registers: self.isa == Isa::Rv64,
+            next,
+        }
     }
 
     /// The number that the instruction has among all threads that comes after so many of this thread; at its end, the one after
@@ -377,6 +385,7 @@ pub struct Moment<'h> {
     state: &'h State,
     beginning: &'h Beginning,
     data: bool,
+    registers: bool,
     next: Option<Address>,
 }
 
@@ -404,7 +413,7 @@ impl Moment<'_> {
 
     /// A register of any thread.
     pub fn register_of(&self, thread: u32, number: u16) -> Option<u64> {
-        self.state.registers(thread)?.get(number)
+        self.state.registers(thread).filter(|_| self.registers)?.get(number)
     }
 
     /// A byte of memory.

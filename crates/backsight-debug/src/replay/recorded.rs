@@ -1,0 +1,301 @@
+//! Registers and memory out of a recording of the same run, which has its loads and stores.
+//!
+//! Trace and recording number instructions each for itself. A number is the same in both as far as all instructions before it are, so
+//! each source is compared with its thread of the recording from the first instruction on. Beyond the first difference nothing is known.
+
+use std::ops::Range;
+
+use backsight::core::Address;
+use backsight::description::events::{Item as LogItem, State as LogState};
+use backsight::flow::Range as Executed;
+use backsight::image::ElfKind;
+use backsight::moments::InWindow;
+use backsight::{Capture, Error, Event, Item, Result};
+use backsight_run::history::{History, InitialMemory, Instructions, Wanted};
+
+use super::memory::segments;
+use super::state::{Access, At, Register, State, Touch};
+use super::walk::Replay;
+
+/// Bytes of a segment without contents in the file that are said to be zero. Larger ones are not known before they are used.
+const MOST_ZEROS: u64 = 16 << 20;
+
+/// What the programs of a capture put into memory before they run.
+///
+/// # Errors
+/// If code cannot be read.
+pub fn initial_memory(capture: &Capture) -> Result<Vec<InitialMemory<'_>>> {
+    let code = capture.code()?.seen_by_all();
+    let mut parts = Vec::new();
+    for module in code.image().modules() {
+        let Some((elf, contents)) = module.elf().zip(module.contents()) else { continue };
+        if elf.kind == ElfKind::Core {
+            continue;
+        }
+        for segment in segments(elf, contents) {
+            let bytes = usize::try_from(segment.offset).ok().and_then(|offset| contents.get(offset..));
+            let bytes = bytes.unwrap_or_default();
+            let bytes = usize::try_from(segment.in_file).ok().and_then(|length| bytes.get(..length));
+            let Some(bytes) = bytes else { continue };
+            let zeros = (segment.addresses.end - segment.addresses.start).saturating_sub(segment.in_file);
+            parts.push(InitialMemory {
+                address: segment.addresses.start.wrapping_add(module.bias()),
+                bytes,
+                length: segment.in_file + if zeros > MOST_ZEROS { 0 } else { zeros },
+            });
+        }
+    }
+    Ok(parts)
+}
+
+/// A source, and what the recording has of it.
+struct Part {
+    thread: u32,
+    /// Instructions of the source.
+    instructions: u64,
+    /// So many of them are the same in both.
+    agreed: u64,
+}
+
+/// Registers and memory of a recording.
+pub struct Recorded {
+    history: History,
+    parts: Vec<Option<Part>>,
+    /// A place whose number among all threads is known: thread, number, number among all.
+    place: Option<(u32, u64, u64)>,
+}
+
+impl Recorded {
+    /// What a recording knows of the sources of a walk.
+    ///
+    /// # Errors
+    /// If it is of another run, has no loads and stores, or cannot say whose memory something is.
+    pub fn new(mut history: History, replay: &Replay<'_>) -> Result<Self> {
+        let refuse = |why: &str| Err(Error::Absent(format!("the recording says nothing of registers and memory: {why}")));
+        if !history.has_data() {
+            return refuse("it has no loads and stores (`record --truth=accesses` keeps them)");
+        }
+        if has_several_programs(replay.capture()) {
+            return refuse("it is of several programs, and does not say whose memory was accessed");
+        }
+        let mut parts = Vec::new();
+        for (number, track) in replay.tracks().iter().enumerate() {
+            let instructions = track.instructions;
+            let Some(thread) = thread_of(track.source.name(), number, &history) else {
+                parts.push(None);
+                continue;
+            };
+            let mut comparison = Comparison {
+                theirs: history.instructions_by(thread),
+                agreed: 0,
+                hart: None,
+                has_parted: false,
+            };
+            track.follow(&mut comparison)?;
+            let agreed = comparison.agreed;
+            parts.push((agreed > 0).then_some(Part { thread, instructions, agreed }));
+        }
+        if parts.iter().all(Option::is_none) {
+            return refuse("it is not of this run, its first instructions are others than those of the trace");
+        }
+        Ok(Self { history, parts, place: None })
+    }
+
+    /// What the user should know about the sources that the recording does not have in full.
+    pub fn warnings(&self) -> Vec<String> {
+        let is_whole = |part: &Option<Part>| part.as_ref().is_some_and(|part| part.agreed == part.instructions);
+        (0..self.parts.len())
+            .filter(|source| !self.parts.get(*source).is_some_and(is_whole))
+            .map(|source| self.words(source))
+            .collect()
+    }
+
+    /// The number among all threads of the instruction at a place, if trace and recording agree up to it.
+    fn number(&mut self, at: At) -> Option<(u32, u64)> {
+        let part = self.parts.get(at.source)?.as_ref().filter(|part| at.instruction < part.agreed)?;
+        let thread = part.thread;
+        if let Some((of, instruction, number)) = self.place
+            && (of, instruction) == (thread, at.instruction)
+        {
+            return Some((thread, number));
+        }
+        let number = self.history.number_of(thread, at.instruction)?;
+        self.place = Some((thread, at.instruction, number));
+        Some((thread, number))
+    }
+
+    /// An access by its number in the source.
+    fn access(&mut self, source: usize, hit: backsight_run::history::Hit) -> Option<Access> {
+        let instruction = self.history.instructions_of(hit.thread, hit.instruction);
+        let part = self.parts.get(source)?.as_ref()?;
+        let access = Access { instruction, address: hit.address.0, length: hit.length, is_write: hit.store };
+        (instruction < part.agreed).then_some(access)
+    }
+}
+
+/// Accesses that are looked for.
+fn wanted(thread: u32, addresses: &Range<u64>, touch: Touch) -> Wanted {
+    Wanted {
+        address: addresses.start,
+        length: addresses.end.saturating_sub(addresses.start),
+        reads: touch != Touch::Write,
+        writes: touch != Touch::Read,
+        thread: Some(thread),
+    }
+}
+
+impl State for Recorded {
+    fn register(&mut self, at: At, register: Register) -> Option<u64> {
+        let (thread, number) = self.number(at)?;
+        self.history.at(number).register_of(thread, register.0)
+    }
+
+    fn memory(&mut self, at: At, address: u64, bytes: &mut [u8], known: &mut [bool]) {
+        let Some((_, number)) = self.number(at) else { return };
+        let moment = self.history.at(number);
+        for ((byte, is_known), n) in bytes.iter_mut().zip(known).zip(0..) {
+            if let Some(found) = moment.byte(address.wrapping_add(n)) {
+                (*byte, *is_known) = (found, true);
+            }
+        }
+    }
+
+    fn last_access_before(&mut self, at: At, addresses: Range<u64>, touch: Touch) -> Option<Access> {
+        let part = self.parts.get(at.source)?.as_ref()?;
+        // Beyond what agrees, nothing is known of accesses.
+        let (thread, instruction) = (part.thread, at.instruction.min(part.agreed));
+        let number = self.history.number_of(thread, instruction)?;
+        let hit = self.history.last_access(number, &wanted(thread, &addresses, touch))?;
+        self.access(at.source, hit)
+    }
+
+    fn next_access_after(&mut self, at: At, addresses: Range<u64>, touch: Touch) -> Option<Access> {
+        let (thread, number) = self.number(at)?;
+        let hit = self.history.next_access(number, &wanted(thread, &addresses, touch))?;
+        self.access(at.source, hit)
+    }
+
+    fn access_at(&mut self, at: At, addresses: Range<u64>, touch: Touch) -> Option<Access> {
+        let (thread, number) = self.number(at)?;
+        let hit = self.history.access_by(number, &wanted(thread, &addresses, touch))?;
+        self.access(at.source, hit)
+    }
+
+    fn knows_accesses(&self) -> bool {
+        true
+    }
+
+    fn order(&mut self, at: At) -> Option<u64> {
+        self.number(at).map(|(_, number)| number)
+    }
+
+    fn place_in(&mut self, source: usize, order: u64) -> Option<u64> {
+        let &Part { thread, agreed, .. } = self.parts.get(source)?.as_ref()?;
+        let instruction = self.history.instructions_of(thread, order);
+        (instruction <= agreed).then_some(instruction)
+    }
+
+    fn words(&self, source: usize) -> String {
+        let Some(Some(part)) = self.parts.get(source) else {
+            return "registers and memory are not known: the recording has other instructions than this source".to_owned();
+        };
+        let what = match self.history.isa() {
+            backsight::core::Isa::Rv64 => "registers, and memory that the program read or wrote, are known",
+            _ => "memory that the program read or wrote is known, registers are not",
+        };
+        let mut words = format!("{what}: thread {} of the recording", part.thread);
+        if part.agreed < part.instructions {
+            words += &format!(", before #{}: there, trace and recording part", part.agreed);
+        }
+        if self.history.truncated().is_some() {
+            words += "; the recording was cut off";
+        }
+        if self.history.is_other_program() {
+            words += "; the program's file is another one than was executed, and is not believed";
+        }
+        match self.history.disagreements() {
+            0 => {}
+            times => {
+                words += &format!(
+                    "; executed again, it gives something else than was recorded {times} times: registers are not known from there on"
+                );
+            }
+        }
+        words
+    }
+}
+
+/// The thread of the recording that a source is of: by its name, as recordings give it, or by its place.
+fn thread_of(name: &str, number: usize, history: &History) -> Option<u32> {
+    let named = name.strip_prefix("unit_").and_then(|digits| digits.parse().ok());
+    let named = named.filter(|thread| history.threads().contains_key(thread));
+    named.or_else(|| history.threads().keys().nth(number).copied())
+}
+
+/// Does the event log name more than one process, or a program that takes the place of another one?
+fn has_several_programs(capture: &Capture) -> bool {
+    let Some(events) = &capture.description().events else { return false };
+    let (mut records, mut first, mut has_ended) = (events.records(), None, false);
+    while let Some(record) = records.next() {
+        let pid = match &record.item {
+            LogItem::Mapping(LogState::End, mapping) if mapping.main => {
+                has_ended = true;
+                continue;
+            }
+            LogItem::Mapping(_, mapping) if mapping.main && has_ended => return true,
+            LogItem::Mapping(_, mapping) if mapping.main => mapping.pid,
+            LogItem::Thread { pid, .. } | LogItem::Switch { pid, .. } => *pid,
+            _ => continue,
+        };
+        if *first.get_or_insert(pid) != pid {
+            return true;
+        }
+    }
+    false
+}
+
+/// Holds what a source executed beside what the recording has.
+struct Comparison<'h> {
+    theirs: Instructions<'h>,
+    /// So many instructions are the same.
+    agreed: u64,
+    hart: Option<u16>,
+    has_parted: bool,
+}
+
+impl Comparison<'_> {
+    fn range(&mut self, range: &Executed) {
+        let mut address: Address = range.start;
+        for _ in 0..range.instructions {
+            match self.theirs.next() {
+                Some(theirs) if theirs.address == address => {
+                    address = theirs.end();
+                    self.agreed += 1;
+                }
+                _ => return self.has_parted = true,
+            }
+        }
+        self.has_parted = address != range.end;
+    }
+}
+
+impl InWindow for Comparison<'_> {
+    fn item(&mut self, item: Item<'_, Event>) {
+        if self.has_parted {
+            return;
+        }
+        if let Event::Range(range) = &item.value
+            && range.instructions > 0
+        {
+            // Of several harts of a source, the recording has each by itself.
+            match *self.hart.get_or_insert(item.sub_source) == item.sub_source {
+                true => self.range(range),
+                false => self.has_parted = true,
+            }
+        }
+    }
+
+    fn has_enough(&self) -> bool {
+        self.has_parted
+    }
+}
