@@ -12,14 +12,15 @@ use backsight_debug::replay::{Replay, Scheduler};
 use clap::{Args, ValueEnum};
 
 use crate::args::{CaptureArgs, ImageArgs};
+use crate::data::DataArgs;
 use crate::failure::{Failure, Result};
 use crate::index_file;
 use crate::output::{Output, say};
 
 /// Walk through a capture with gdb: step, run and look at calls, forwards and backwards
 ///
-/// Starts gdb with this capture, and stands at the end of the trace. Registers and memory that the trace does not have are unavailable there;
-/// code, constants, source lines and calls are known. `monitor help` says what else there is.
+/// Starts gdb with this capture, and stands at the end of the trace. Code, constants, source lines and calls are known; registers and memory
+/// where a recording with loads and stores is there (`record --truth=accesses`). `monitor help` says what else there is.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Gdb {
@@ -28,6 +29,9 @@ pub struct Gdb {
 
     #[command(flatten)]
     images: ImageArgs,
+
+    #[command(flatten)]
+    data: DataArgs,
 
     /// Begin at this moment: #INSTRUCTION, start, end-INSTRUCTIONS, tTIMESTAMP, a time as in 3.2s, or @POSITION
     #[arg(long, value_name = "MOMENT", default_value = "end")]
@@ -71,6 +75,7 @@ enum Moving {
 const EXAMPLES: &str = "Examples:
   backsight gdb capture/
   backsight gdb capture/ --at '#4000000'
+  backsight gdb capture/ --data run.retired
   backsight gdb capture/ --port 3333        then, in a gdb: target remote :3333
   backsight gdb capture/ --print-commands > walk.gdb";
 
@@ -82,7 +87,8 @@ pub fn run(command: &Gdb) -> Result {
         }
         &Gdb { port: Some(port), .. } => serve_walk(command, |replay| serve_port(command, replay, port)),
         Gdb { print_commands: true, .. } => {
-            let mut output = Output::open(None, &command.capture.inputs(&command.images))?;
+            let inputs = command.data.inputs(command.capture.inputs(&command.images));
+            let mut output = Output::open(None, &inputs)?;
             output.put_lines(commands(&connect()?).as_bytes())?;
             Ok(output.finish()?)
         }
@@ -96,7 +102,8 @@ fn serve_walk(command: &Gdb, serve: impl FnOnce(&mut Replay<'_>) -> Result) -> R
     command.capture.check_buffers(&capture)?;
     let decode = command.capture.choose(capture.execution(), &capture, true);
     let moments = indexed(command, &capture, &decode)?;
-    let mut replay = Replay::new(&capture, &moments, &decode)?;
+    let replay = Replay::new(&capture, &moments, &decode)?;
+    let mut replay = command.data.give(replay, &command.capture, command.quiet)?;
     if command.scheduler == Moving::Alone {
         replay.set_scheduler(Scheduler::Alone);
     }
@@ -158,6 +165,7 @@ fn connect() -> Result<String> {
 fn start(command: &Gdb) -> Result {
     // What is wrong is said here, and not by gdb.
     drop(command.capture.open(&command.images, true)?);
+    command.data.check()?;
     let known = [Path::new("gdb-multiarch"), Path::new("gdb")];
     let programs = command.gdb.iter().map(PathBuf::as_path).chain(known);
     let limit = if command.gdb.is_some() { 1 } else { known.len() };

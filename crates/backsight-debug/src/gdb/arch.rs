@@ -129,7 +129,8 @@ impl Arch {
             Self::Riscv32 | Self::Riscv64 => {
                 let pc = one(32, "pc", wide, Holds::Pc);
                 let status = [(66, "fflags", 4097), (67, "frm", 4098), (68, "fcsr", 4099)];
-                let status = status.map(|(number, name, dwarf)| one(number, name, 4, Holds::Value(Register(dwarf))));
+                let status =
+                    status.map(|(number, name, dwarf)| one(number, name, 4, Holds::Value(Register(dwarf))));
                 vec![
                     ("org.gnu.gdb.riscv.cpu", named(0, &RV, wide, 0).chain([pc]).collect()),
                     ("org.gnu.gdb.riscv.fpu", named(33, &RV_FLOAT, 8, 32).chain(status).collect()),

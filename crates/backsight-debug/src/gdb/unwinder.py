@@ -15,7 +15,11 @@ def backsight_knows(frame, name):
 
 # What is quiet where values are not known: shown where they are.
 def backsight_connected():
-    if backsight_knows(gdb.newest_frame(), "sp"):
+    try:
+        frame = gdb.newest_frame()
+    except gdb.error:
+        return
+    if backsight_knows(frame, "sp"):
         gdb.execute("set print finish on")
         gdb.execute("set print frame-arguments scalars")
 
@@ -58,9 +62,11 @@ class BacksightUnwinder(Unwinder):
             returns_to, start = 0, 0
         else:
             return None
-        # Frames are told apart by where they are on the stack, which trace does not say: by their number instead.
+        # Frames are told apart by where they are on the stack, which trace does not say: by their number instead, at addresses where
+        # no program has memory.
         level = depth if depth < OUTSIDE else OUTSIDE - 1 - depth
-        info = frame.create_unwind_info(BacksightFrame(gdb.Value(0x7fff0000 - 16 * level), gdb.Value(start)))
+        nowhere = 0xff000000000000 if pc.type.sizeof == 8 else 0xfffe0000
+        info = frame.create_unwind_info(BacksightFrame(gdb.Value(nowhere - 16 * level), gdb.Value(start)))
         if depth == 1 or depth >= OUTSIDE:
             returns_to, caller = 0, max(depth + 1, OUTSIDE)
         else:

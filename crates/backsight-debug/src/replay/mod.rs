@@ -30,8 +30,8 @@ mod walk;
 mod watch;
 
 pub use calls::Call;
-pub use search::Direction;
 pub use recorded::{Recorded, initial_memory};
+pub use search::Direction;
 pub use state::{Access, At, Register, State, Touch, Unknown};
 pub use walk::{Breakpoint, Replay, Scheduler, Stopped, Stops, Thread, ThreadId, What};
 pub use watch::Watchpoint;

@@ -2,6 +2,8 @@
 //!
 //! Trace and recording number instructions each for itself. A number is the same in both as far as all instructions before it are, so
 //! each source is compared with its thread of the recording from the first instruction on. Beyond the first difference nothing is known.
+//! Where the trace says that something is missing, whole turns of a loop may be: what comes after that has the same numbers only if
+//! everything agrees up to the end of both.
 
 use std::ops::Range;
 
@@ -13,6 +15,7 @@ use backsight::moments::InWindow;
 use backsight::{Capture, Error, Event, Item, Result};
 use backsight_run::history::{History, InitialMemory, Instructions, Wanted};
 
+use super::chunk::is_gap;
 use super::memory::segments;
 use super::state::{Access, At, Register, State, Touch};
 use super::walk::Replay;
@@ -51,10 +54,21 @@ pub fn initial_memory(capture: &Capture) -> Result<Vec<InitialMemory<'_>>> {
 /// A source, and what the recording has of it.
 struct Part {
     thread: u32,
-    /// Instructions of the source.
-    instructions: u64,
     /// So many of them are the same in both.
     agreed: u64,
+    /// Why not more.
+    limit: Option<Limit>,
+}
+
+/// Why trace and recording do not have the same numbers from some instruction on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Limit {
+    /// They have different instructions there.
+    Difference,
+    /// The trace has a gap, and not all that follows is the same.
+    Gap,
+    /// The recording has no more.
+    End,
 }
 
 /// Registers and memory of a recording.
@@ -71,7 +85,9 @@ impl Recorded {
     /// # Errors
     /// If it is of another run, has no loads and stores, or cannot say whose memory something is.
     pub fn new(mut history: History, replay: &Replay<'_>) -> Result<Self> {
-        let refuse = |why: &str| Err(Error::Absent(format!("the recording says nothing of registers and memory: {why}")));
+        let refuse = |why: &str| {
+            Err(Error::Absent(format!("the recording says nothing of registers and memory: {why}")))
+        };
         if !history.has_data() {
             return refuse("it has no loads and stores (`record --truth=accesses` keeps them)");
         }
@@ -80,7 +96,6 @@ impl Recorded {
         }
         let mut parts = Vec::new();
         for (number, track) in replay.tracks().iter().enumerate() {
-            let instructions = track.instructions;
             let Some(thread) = thread_of(track.source.name(), number, &history) else {
                 parts.push(None);
                 continue;
@@ -88,22 +103,25 @@ impl Recorded {
             let mut comparison = Comparison {
                 theirs: history.instructions_by(thread),
                 agreed: 0,
+                gap: None,
                 hart: None,
-                has_parted: false,
+                limit: None,
             };
             track.follow(&mut comparison)?;
-            let agreed = comparison.agreed;
-            parts.push((agreed > 0).then_some(Part { thread, instructions, agreed }));
+            let (agreed, limit) = comparison.finish();
+            parts.push((agreed > 0).then_some(Part { thread, agreed, limit }));
         }
         if parts.iter().all(Option::is_none) {
-            return refuse("it is not of this run, its first instructions are others than those of the trace");
+            return refuse(
+                "it is not of this run, its first instructions are others than those of the trace",
+            );
         }
         Ok(Self { history, parts, place: None })
     }
 
     /// What the user should know about the sources that the recording does not have in full.
     pub fn warnings(&self) -> Vec<String> {
-        let is_whole = |part: &Option<Part>| part.as_ref().is_some_and(|part| part.agreed == part.instructions);
+        let is_whole = |part: &Option<Part>| part.as_ref().is_some_and(|part| part.limit.is_none());
         (0..self.parts.len())
             .filter(|source| !self.parts.get(*source).is_some_and(is_whole))
             .map(|source| self.words(source))
@@ -204,8 +222,13 @@ impl State for Recorded {
             _ => "memory that the program read or wrote is known, registers are not",
         };
         let mut words = format!("{what}: thread {} of the recording", part.thread);
-        if part.agreed < part.instructions {
-            words += &format!(", before #{}: there, trace and recording part", part.agreed);
+        if let Some(limit) = part.limit {
+            let why = match limit {
+                Limit::Difference => "trace and recording differ from there on",
+                Limit::Gap => "the trace has a gap there, and does not agree with the recording afterwards",
+                Limit::End => "the recording ends there",
+            };
+            words += &format!(", before #{}: {why}", part.agreed);
         }
         if self.history.truncated().is_some() {
             words += "; the recording was cut off";
@@ -259,8 +282,10 @@ struct Comparison<'h> {
     theirs: Instructions<'h>,
     /// So many instructions are the same.
     agreed: u64,
+    /// As many were before the first gap.
+    gap: Option<u64>,
     hart: Option<u16>,
-    has_parted: bool,
+    limit: Option<Limit>,
 }
 
 impl Comparison<'_> {
@@ -272,30 +297,45 @@ impl Comparison<'_> {
                     address = theirs.end();
                     self.agreed += 1;
                 }
-                _ => return self.has_parted = true,
+                Some(_) => return self.limit = Some(Limit::Difference),
+                None => return self.limit = Some(Limit::End),
             }
         }
-        self.has_parted = address != range.end;
+        if address != range.end {
+            self.limit = Some(Limit::Difference);
+        }
+    }
+
+    /// How many instructions have the same numbers in both, and why not more.
+    fn finish(mut self) -> (u64, Option<Limit>) {
+        match self.gap {
+            Some(gap) if self.limit.is_some() || self.theirs.next().is_some() => (gap, Some(Limit::Gap)),
+            _ => (self.agreed, self.limit),
+        }
     }
 }
 
 impl InWindow for Comparison<'_> {
     fn item(&mut self, item: Item<'_, Event>) {
-        if self.has_parted {
+        if self.limit.is_some() {
             return;
         }
-        if let Event::Range(range) = &item.value
-            && range.instructions > 0
-        {
-            // Of several harts of a source, the recording has each by itself.
-            match *self.hart.get_or_insert(item.sub_source) == item.sub_source {
-                true => self.range(range),
-                false => self.has_parted = true,
+        match &item.value {
+            Event::Range(range) if range.instructions > 0 => {
+                // Of several harts of a source, the recording has each by itself.
+                match *self.hart.get_or_insert(item.sub_source) == item.sub_source {
+                    true => self.range(range),
+                    false => self.limit = Some(Limit::Difference),
+                }
             }
+            event if self.agreed > 0 && (is_gap(event) || matches!(event, Event::UncountedLoop { .. })) => {
+                self.gap.get_or_insert(self.agreed);
+            }
+            _ => {}
         }
     }
 
     fn has_enough(&self) -> bool {
-        self.has_parted
+        self.limit.is_some()
     }
 }

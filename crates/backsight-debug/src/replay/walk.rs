@@ -433,7 +433,8 @@ impl<'c> Replay<'c> {
             Some(found) => Some(found),
             None => {
                 let wanted = Wanted { of: Some(executor), ..Wanted::default() };
-                self.find(source, (from, None), direction, &wanted, &BTreeSet::new())?.map(|found| found.number)
+                self.find(source, (from, None), direction, &wanted, &BTreeSet::new())?
+                    .map(|found| found.number)
             }
         };
         let Some(to) = found else {

@@ -205,7 +205,10 @@ fn accesses_are_found_by_the_thread_that_made_them() {
     let mut last = |moment, thread| {
         history.last_access(moment, &Wanted { thread, ..any }).map(|hit| (hit.instruction, hit.thread))
     };
-    assert_eq!((last(5, None), last(5, Some(1)), last(2, Some(1))), (Some((4, 2)), Some((2, 1)), Some((1, 1))));
+    assert_eq!(
+        (last(5, None), last(5, Some(1)), last(2, Some(1))),
+        (Some((4, 2)), Some((2, 1)), Some((1, 1)))
+    );
     assert_eq!((last(3, Some(0)), last(1, Some(1))), (Some((0, 0)), None));
     let next = history.next_access(1, &Wanted { thread: Some(0), ..any });
     assert_eq!(next.map(|hit| hit.instruction), Some(3));
