@@ -1,6 +1,9 @@
 //! What the tests of this crate share.
 #![allow(dead_code)]
 
+pub mod recording;
+pub mod session;
+
 use backsight::Capture;
 use backsight::moments::Moments;
 use backsight_debug::replay::Replay;
