@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::PathBuf;
 
-use backsight::Capture;
 use backsight::description::{FileRef, Format};
 use backsight::image::ImageSpec;
+use backsight::{Buffer, Capture};
 use backsight_core::{Budget, Door, Execution};
 use backsight_debug::replay::{Recorded, Replay, initial_memory};
 use backsight_run::TRUTH;
@@ -27,7 +27,7 @@ const MOST_WITHOUT: usize = 1 << 16;
 #[derive(Args, Clone, Debug, Default)]
 pub struct DataArgs {
     /// Registers and memory come from this recording of the same run: a file of retired instructions with loads and stores, or what
-    /// `compress` made of one. Without it, from the capture, if it was recorded with --truth=accesses
+    /// `compress` made of one. Without it, from the capture, if it was recorded with --truth=accesses; else memory from its data trace
     #[arg(long, value_name = "FILE", help_heading = "Registers and memory")]
     data: Option<PathBuf>,
 
@@ -35,7 +35,7 @@ pub struct DataArgs {
     #[arg(long, value_name = "FILE[@ADDRESS]", requires = "data", help_heading = "Registers and memory")]
     program: Option<ImageSpec>,
 
-    /// Leave the recording in the capture alone: control flow is all that is known
+    /// Leave the recording and data trace in the capture alone: control flow is all that is known
     #[arg(long, conflicts_with = "data", help_heading = "Registers and memory")]
     no_data: bool,
 }
@@ -124,8 +124,17 @@ impl DataArgs {
     }
 }
 
-/// What lies in the capture; none if there is nothing, or only instructions without loads and stores.
+/// What lies in the capture: a recording with loads and stores, or else data trace.
 fn found(replay: &Replay<'_>, arguments: &CaptureArgs) -> Result<Option<Recorded>> {
+    if let Some(recorded) = found_recording(replay, arguments)? {
+        return Ok(Some(recorded));
+    }
+    let size = arguments.chosen(replay.capture()).map(Buffer::size).sum();
+    Ok(Recorded::from_data_trace(replay, &arguments.budget(Door::History, size))?)
+}
+
+/// The recording in the capture; none if there is nothing, or only instructions without loads and stores.
+fn found_recording(replay: &Replay<'_>, arguments: &CaptureArgs) -> Result<Option<Recorded>> {
     let capture: &Capture = replay.capture();
     let description = capture.description();
     if description.format == Format::Bare {

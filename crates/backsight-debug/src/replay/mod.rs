@@ -25,6 +25,7 @@ mod memory;
 mod recorded;
 mod search;
 mod state;
+mod traced;
 mod track;
 mod walk;
 mod watch;

@@ -7,17 +7,18 @@
 
 use std::ops::Range;
 
-use backsight::core::Address;
+use backsight::core::{Address, Budget};
 use backsight::description::events::{Item as LogItem, State as LogState};
 use backsight::flow::Range as Executed;
 use backsight::image::ElfKind;
 use backsight::moments::InWindow;
 use backsight::{Capture, Error, Event, Item, Result};
-use backsight_run::history::{History, InitialMemory, Instructions, Wanted};
+use backsight_run::history::{History, Hit, InitialMemory, Instructions, Wanted};
 
 use super::chunk::is_gap;
 use super::memory::segments;
 use super::state::{Access, At, Register, State, Touch};
+use super::traced;
 use super::walk::Replay;
 
 /// Bytes of a segment without contents in the file that are said to be zero. Larger ones are not known before they are used.
@@ -51,8 +52,17 @@ pub fn initial_memory(capture: &Capture) -> Result<Vec<InitialMemory<'_>>> {
     Ok(parts)
 }
 
+/// Where loads and stores are from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    Recording,
+    DataTrace,
+}
+
 /// A source, and what the recording has of it.
 struct Part {
+    /// The number of the history that has it.
+    history: usize,
     thread: u32,
     /// So many of them are the same in both.
     agreed: u64,
@@ -73,10 +83,12 @@ enum Limit {
 
 /// Registers and memory of a recording.
 pub struct Recorded {
-    history: History,
+    /// One, or one for each source with data trace.
+    histories: Vec<History>,
+    origin: Origin,
     parts: Vec<Option<Part>>,
-    /// A place whose number among all threads is known: thread, number, number among all.
-    place: Option<(u32, u64, u64)>,
+    /// A place whose number among all threads is known, and that number.
+    place: Option<(At, u64)>,
 }
 
 impl Recorded {
@@ -109,14 +121,32 @@ impl Recorded {
             };
             track.follow(&mut comparison)?;
             let (agreed, limit) = comparison.finish();
-            parts.push((agreed > 0).then_some(Part { thread, agreed, limit }));
+            parts.push((agreed > 0).then_some(Part { history: 0, thread, agreed, limit }));
         }
         if parts.iter().all(Option::is_none) {
             return refuse(
                 "it is not of this run, its first instructions are others than those of the trace",
             );
         }
-        Ok(Self { history, parts, place: None })
+        Ok(Self { histories: vec![history], origin: Origin::Recording, parts, place: None })
+    }
+
+    /// What the data trace of the sources of a walk says of memory. `None` if there is none.
+    ///
+    /// # Errors
+    /// If it needs more memory than the budget has, or bytes or code cannot be read.
+    pub fn from_data_trace(replay: &Replay<'_>, budget: &Budget) -> Result<Option<Self>> {
+        let (mut histories, mut parts) = (Vec::new(), Vec::new());
+        for track in replay.tracks() {
+            let history = traced::history(track, budget)?;
+            let number = histories.len();
+            let part =
+                |_: &History| Part { history: number, thread: 0, agreed: track.instructions, limit: None };
+            parts.push(history.as_ref().map(part));
+            histories.extend(history);
+        }
+        let is_any = !histories.is_empty();
+        Ok(is_any.then_some(Self { histories, origin: Origin::DataTrace, parts, place: None }))
     }
 
     /// What the user should know about the sources that the recording does not have in full.
@@ -128,24 +158,22 @@ impl Recorded {
             .collect()
     }
 
-    /// The number among all threads of the instruction at a place, if trace and recording agree up to it.
-    fn number(&mut self, at: At) -> Option<(u32, u64)> {
+    /// The history of a place, the thread, and the number of the instruction among all threads, if it is known up to there.
+    fn number(&mut self, at: At) -> Option<(&mut History, u32, u64)> {
         let part = self.parts.get(at.source)?.as_ref().filter(|part| at.instruction < part.agreed)?;
-        let thread = part.thread;
-        if let Some((of, instruction, number)) = self.place
-            && (of, instruction) == (thread, at.instruction)
-        {
-            return Some((thread, number));
-        }
-        let number = self.history.number_of(thread, at.instruction)?;
-        self.place = Some((thread, at.instruction, number));
-        Some((thread, number))
+        let (history, thread) = (self.histories.get_mut(part.history)?, part.thread);
+        let number = match self.place {
+            Some((place, number)) if place == at => number,
+            _ => history.number_of(thread, at.instruction)?,
+        };
+        self.place = Some((at, number));
+        Some((history, thread, number))
     }
 
     /// An access by its number in the source.
-    fn access(&mut self, source: usize, hit: backsight_run::history::Hit) -> Option<Access> {
-        let instruction = self.history.instructions_of(hit.thread, hit.instruction);
+    fn access(&mut self, source: usize, hit: Hit) -> Option<Access> {
         let part = self.parts.get(source)?.as_ref()?;
+        let instruction = self.histories.get_mut(part.history)?.instructions_of(hit.thread, hit.instruction);
         let access = Access { instruction, address: hit.address.0, length: hit.length, is_write: hit.store };
         (instruction < part.agreed).then_some(access)
     }
@@ -164,13 +192,13 @@ fn wanted(thread: u32, addresses: &Range<u64>, touch: Touch) -> Wanted {
 
 impl State for Recorded {
     fn register(&mut self, at: At, register: Register) -> Option<u64> {
-        let (thread, number) = self.number(at)?;
-        self.history.at(number).register_of(thread, register.0)
+        let (history, thread, number) = self.number(at)?;
+        history.at(number).register_of(thread, register.0)
     }
 
     fn memory(&mut self, at: At, address: u64, bytes: &mut [u8], known: &mut [bool]) {
-        let Some((_, number)) = self.number(at) else { return };
-        let moment = self.history.at(number);
+        let Some((history, _, number)) = self.number(at) else { return };
+        let moment = history.at(number);
         for ((byte, is_known), n) in bytes.iter_mut().zip(known).zip(0..) {
             if let Some(found) = moment.byte(address.wrapping_add(n)) {
                 (*byte, *is_known) = (found, true);
@@ -182,20 +210,21 @@ impl State for Recorded {
         let part = self.parts.get(at.source)?.as_ref()?;
         // Beyond what agrees, nothing is known of accesses.
         let (thread, instruction) = (part.thread, at.instruction.min(part.agreed));
-        let number = self.history.number_of(thread, instruction)?;
-        let hit = self.history.last_access(number, &wanted(thread, &addresses, touch))?;
+        let history = self.histories.get_mut(part.history)?;
+        let number = history.number_of(thread, instruction)?;
+        let hit = history.last_access(number, &wanted(thread, &addresses, touch))?;
         self.access(at.source, hit)
     }
 
     fn next_access_after(&mut self, at: At, addresses: Range<u64>, touch: Touch) -> Option<Access> {
-        let (thread, number) = self.number(at)?;
-        let hit = self.history.next_access(number, &wanted(thread, &addresses, touch))?;
+        let (history, thread, number) = self.number(at)?;
+        let hit = history.next_access(number, &wanted(thread, &addresses, touch))?;
         self.access(at.source, hit)
     }
 
     fn access_at(&mut self, at: At, addresses: Range<u64>, touch: Touch) -> Option<Access> {
-        let (thread, number) = self.number(at)?;
-        let hit = self.history.access_by(number, &wanted(thread, &addresses, touch))?;
+        let (history, thread, number) = self.number(at)?;
+        let hit = history.access_by(number, &wanted(thread, &addresses, touch))?;
         self.access(at.source, hit)
     }
 
@@ -204,24 +233,42 @@ impl State for Recorded {
     }
 
     fn order(&mut self, at: At) -> Option<u64> {
-        self.number(at).map(|(_, number)| number)
+        // Data trace of several sources has no order of its own.
+        let is_common = self.origin == Origin::Recording;
+        self.number(at).filter(|_| is_common).map(|(_, _, number)| number)
     }
 
     fn place_in(&mut self, source: usize, order: u64) -> Option<u64> {
-        let &Part { thread, agreed, .. } = self.parts.get(source)?.as_ref()?;
-        let instruction = self.history.instructions_of(thread, order);
-        (instruction <= agreed).then_some(instruction)
+        let part = self.parts.get(source)?.as_ref().filter(|_| self.origin == Origin::Recording)?;
+        let instruction = self.histories.get_mut(part.history)?.instructions_of(part.thread, order);
+        (instruction <= part.agreed).then_some(instruction)
     }
 
     fn words(&self, source: usize) -> String {
-        let Some(Some(part)) = self.parts.get(source) else {
-            return "registers and memory are not known: the recording has other instructions than this source".to_owned();
+        let part = self.parts.get(source).and_then(Option::as_ref);
+        let Some((part, history)) = part.and_then(|part| Some((part, self.histories.get(part.history)?)))
+        else {
+            return match self.origin {
+                Origin::Recording => {
+                    "registers and memory are not known: the recording has other instructions than this source"
+                }
+                Origin::DataTrace => "registers and memory are not known: this source has no data trace",
+            }
+            .to_owned();
         };
-        let what = match self.history.isa() {
-            backsight::core::Isa::Rv64 => "registers, and memory that the program read or wrote, are known",
-            _ => "memory that the program read or wrote is known, registers are not",
+        let mut words = match (self.origin, history.has_registers()) {
+            (Origin::DataTrace, _) => {
+                "memory is known as far as data trace has loads and stores, registers are not".to_owned()
+            }
+            (Origin::Recording, true) => format!(
+                "registers, and memory that the program read or wrote, are known: thread {} of the recording",
+                part.thread
+            ),
+            (Origin::Recording, false) => format!(
+                "memory that the program read or wrote is known, registers are not: thread {} of the recording",
+                part.thread
+            ),
         };
-        let mut words = format!("{what}: thread {} of the recording", part.thread);
         if let Some(limit) = part.limit {
             let why = match limit {
                 Limit::Difference => "trace and recording differ from there on",
@@ -230,13 +277,13 @@ impl State for Recorded {
             };
             words += &format!(", before #{}: {why}", part.agreed);
         }
-        if self.history.truncated().is_some() {
+        if history.truncated().is_some() {
             words += "; the recording was cut off";
         }
-        if self.history.is_other_program() {
+        if history.is_other_program() {
             words += "; the program's file is another one than was executed, and is not believed";
         }
-        match self.history.disagreements() {
+        match history.disagreements() {
             0 => {}
             times => {
                 words += &format!(

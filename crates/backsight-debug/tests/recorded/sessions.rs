@@ -81,7 +81,8 @@ fn watchpoints_are_refused_where_accesses_are_not_known() {
     }
     let capture = crate::support::bundled("calls-riscv64");
     let moments = moments(&capture);
-    let text = session("unwatched", &mut replay(&capture, &moments), "watch moves\ncontinue\nmonitor known\n");
+    let text =
+        session("unwatched", &mut replay(&capture, &moments), "watch moves\ncontinue\nmonitor known\n");
     assert!(text.contains("Could not insert hardware watchpoint 1."), "{text}");
     assert!(text.contains("registers and memory are not known"), "{text}");
 }
@@ -147,7 +148,8 @@ fn said(text: &str) -> BTreeMap<u64, Vec<(String, Vec<String>)>> {
 
 /// Numbers and words of a line.
 fn parts(line: &str) -> Vec<Result<u64, &str>> {
-    let words = line.split(|char: char| !char.is_ascii_alphanumeric() && char != '_').filter(|word| !word.is_empty());
+    let words =
+        line.split(|char: char| !char.is_ascii_alphanumeric() && char != '_').filter(|word| !word.is_empty());
     words
         .map(|word| match word.strip_prefix("0x") {
             Some(digits) => u64::from_str_radix(digits, 16).map_err(|_| word),
@@ -165,8 +167,10 @@ fn is_same(ours: &[String], theirs: &[String], moved: &mut Option<u64>) -> bool 
         }
         _ => ours == theirs,
     };
-    let (ours, theirs): (Vec<_>, Vec<_>) =
-        (ours.iter().flat_map(|line| parts(line)).collect(), theirs.iter().flat_map(|line| parts(line)).collect());
+    let (ours, theirs): (Vec<_>, Vec<_>) = (
+        ours.iter().flat_map(|line| parts(line)).collect(),
+        theirs.iter().flat_map(|line| parts(line)).collect(),
+    );
     ours.len() == theirs.len() && ours.iter().zip(&theirs).all(is_equal)
 }
 
@@ -212,7 +216,12 @@ fn a_hundred_moments_are_those_of_the_same_program_under_qemu() {
                 }
                 known += 1;
                 let is_same = is_same(ours, theirs, &mut moved);
-                assert!(is_same, "{name} #{moment} {command}:\n{}\nunder QEMU:\n{}", ours.join("\n"), theirs.join("\n"));
+                assert!(
+                    is_same,
+                    "{name} #{moment} {command}:\n{}\nunder QEMU:\n{}",
+                    ours.join("\n"),
+                    theirs.join("\n")
+                );
             }
         }
         assert!(known > 20 * unknown, "{name}: {known} answers, {unknown} of memory that is not known");
@@ -252,13 +261,17 @@ fn memory_of_a64_is_watched_although_registers_are_not_known() {
             _ => {}
         }
     }
-    let (address, found) = accesses.into_iter().find(|(_, found)| (4..40).contains(&found.len())).expect("one");
+    let (address, found) =
+        accesses.into_iter().find(|(_, found)| (4..40).contains(&found.len())).expect("one");
     let forwards = "continue\nprint $moment\n".repeat(4);
     let backwards = "reverse-continue\nprint $moment\n".repeat(3);
-    let words = format!("monitor known\nmonitor gaps off\nmonitor first\nawatch *(long *) {address:#x}\n{forwards}{backwards}");
+    let words = format!(
+        "monitor known\nmonitor gaps off\nmonitor first\nawatch *(long *) {address:#x}\n{forwards}{backwards}"
+    );
     let text = walk(&folder, |replay| session("watched-a64", replay, &words));
     assert!(text.contains("memory that the program read or wrote is known, registers are not"), "{text}");
-    let values = text.lines().filter_map(|line| line.strip_prefix('$')?.split_once(" = ")?.1.parse::<u64>().ok());
+    let values =
+        text.lines().filter_map(|line| line.strip_prefix('$')?.split_once(" = ")?.1.parse::<u64>().ok());
     let values: Vec<u64> = values.collect();
     let after = found[..4].iter().map(|number| number + 1);
     let before = found[1..4].iter().rev().copied();

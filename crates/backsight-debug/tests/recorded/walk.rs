@@ -145,7 +145,9 @@ fn a_walk_stops_at_every_access_forwards_and_backwards() {
                 .iter()
                 .filter(|(_, access)| {
                     let start = access.address.0;
-                    is_meant(access.store) && start < address + length && address < start + u64::from(access.size)
+                    is_meant(access.store)
+                        && start < address + length
+                        && address < start + u64::from(access.size)
                 })
                 .map(|(number, _)| *number)
                 .collect();
@@ -163,7 +165,8 @@ fn a_walk_stops_at_every_access_forwards_and_backwards() {
             let mut backwards = stops(&mut replay, Direction::Backwards, &wanted);
             backwards.reverse();
             // What the last instruction of the trace did is not undone.
-            let undone: Vec<_> = at_each(0).into_iter().filter(|stop| stop.0 < replay_end(&capture)).collect();
+            let undone: Vec<_> =
+                at_each(0).into_iter().filter(|stop| stop.0 < replay_end(&capture)).collect();
             assert_eq!(backwards, undone, "{touch:?}");
         }
     }

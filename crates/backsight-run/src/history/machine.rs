@@ -152,7 +152,8 @@ impl Beginning {
 
 /// Executes.
 pub(super) struct Machine {
-    isa: Isa,
+    /// Instructions are executed: registers are known.
+    pub executes: bool,
     pub state: State,
     /// An instruction whose accesses are not all there yet.
     pending: Option<Retired>,
@@ -165,7 +166,7 @@ impl Machine {
     /// For a recording that begins in this instruction set.
     pub fn new(isa: Isa) -> Self {
         Self {
-            isa,
+            executes: isa == Isa::Rv64,
             state: State { whole: true, ..State::default() },
             pending: None,
             accesses: Vec::new(),
@@ -202,10 +203,10 @@ impl Machine {
                 }
                 self.pending = Some(retired);
             }
-            Execution::Input(Input::Result(value)) if self.isa == Isa::Rv64 => {
+            Execution::Input(Input::Result(value)) if self.executes => {
                 self.state.current().set_x(A0, value);
             }
-            Execution::Input(Input::Register { number, value }) if self.isa == Isa::Rv64 => {
+            Execution::Input(Input::Register { number, value }) if self.executes => {
                 self.state.current().set(number, value);
             }
             Execution::Input(Input::Memory { address, value, size }) => {
@@ -228,7 +229,7 @@ impl Machine {
     /// Executes what waits for its accesses: no more of them come.
     pub fn settle(&mut self, beginning: &mut Beginning) {
         if let Some(retired) = self.pending.take() {
-            if self.isa == Isa::Rv64 {
+            if self.executes {
                 self.execute(&retired, beginning);
             }
             self.state.instructions += 1;

@@ -142,6 +142,13 @@ impl<'b> HistoryBuilder<'b> {
         })
     }
 
+    /// No registers: what the accesses say of memory is all that is asked for, and they may not be all that there were.
+    #[must_use]
+    pub fn memory_only(mut self) -> Self {
+        self.machine.executes = false;
+        self
+    }
+
     /// Takes the next item.
     ///
     /// # Errors
@@ -274,6 +281,11 @@ impl History {
         self.isa
     }
 
+    /// Are registers known, as far as they can be?
+    pub fn has_registers(&self) -> bool {
+        self.machine.executes
+    }
+
     /// Has it loads and stores at all?
     pub fn has_data(&self) -> bool {
         self.has_data
@@ -311,7 +323,7 @@ impl History {
             state: &self.machine.state,
             beginning: &self.beginning,
             data: self.has_data,
-            registers: self.isa == Isa::Rv64,
+            registers: self.machine.executes,
             next,
         }
     }
