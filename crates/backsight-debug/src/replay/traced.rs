@@ -5,13 +5,12 @@
 
 use std::collections::VecDeque;
 
-use backsight::core::{Address, AddressSpace, Budget, Execution, Isa, Retired};
+use backsight::core::{Access, Address, AddressSpace, Budget, Execution, Isa, Retired};
 use backsight::flow::{AccessKind, Range, TracedAccess};
 use backsight::image::{Code as _, Window as TimeSpan};
 use backsight::listing::steps;
 use backsight::moments::InWindow;
 use backsight::{Error, Event, Item, Result, SourceCode};
-use backsight_core::Access;
 use backsight_run::history::{History, HistoryBuilder, HistoryError};
 
 use super::chunk::is_gap;

