@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use crate::support::recording::{history, items, record, recorded, simulated};
+use crate::support::recording::{emulated, history, items, record, record_with, recorded, simulated};
 use crate::support::session::Scratch;
 use crate::support::{Random, moments, replay};
 use backsight::Capture;
 use backsight::moments::Moments;
-use backsight_core::Execution;
+use backsight_core::{Budget, Door, Execution};
 use backsight_debug::replay::{
-    At, Direction, Register, Replay, State as _, Stopped, Stops, ThreadId, Touch, Watchpoint,
+    At, Direction, Recorded, Register, Replay, State as _, Stopped, Stops, ThreadId, Touch, Watchpoint,
 };
 use backsight_run::TRUTH;
 
@@ -272,4 +272,51 @@ fn damage_of_the_trace_or_of_the_recording_leaves_what_is_before_it() {
         let end = replay.instructions(0);
         assert!(known(&mut replay, 0).is_some() && known(&mut replay, end - 1).is_none(), "{length}");
     }
+}
+
+#[test]
+fn data_trace_says_of_memory_what_a_recording_says() {
+    let Some(mut program) = emulated("arm/calls") else { return };
+    let scratch = Scratch::new("data-trace");
+    let folder = scratch.0.join("capture");
+    record_with(&mut program, "etm3", &[("data", "both")], &folder);
+    let capture = Capture::open(&folder).expect("a capture");
+    let moments = moments(&capture);
+    let replay = crate::support::replay(&capture, &moments);
+    let budget = || Budget::of(Door::History, None, 0);
+    let mut traced =
+        Recorded::from_data_trace(&replay, &budget()).expect("room").expect("the unit traces data");
+    let mut recorded = recorded(&replay, &folder).expect("it is of this run");
+    assert!(traced.words(0).contains("data trace") && traced.knows_accesses());
+    let (mut random, end, mut known) = (Random(21), replay.instructions(0), 0);
+    for _ in 0..300 {
+        let at = At { source: 0, hart: 0, instruction: random.below(end) };
+        let all = 0..u64::MAX;
+        let access = traced.next_access_after(at, all.clone(), Touch::Any);
+        assert_eq!(access, recorded.next_access_after(at, all.clone(), Touch::Any), "{at:?}");
+        assert_eq!(
+            traced.last_access_before(at, all.clone(), Touch::Any),
+            recorded.last_access_before(at, all, Touch::Any),
+            "{at:?}"
+        );
+        let Some(access) = access else { continue };
+        let at = At { instruction: access.instruction, ..at };
+        let look = |state: &mut Recorded| {
+            let (mut bytes, mut known) = ([0; 32], [false; 32]);
+            state.memory(at, access.address & !15, &mut bytes, &mut known);
+            bytes.into_iter().zip(known).collect::<Vec<_>>()
+        };
+        for ((ours, is_ours), (theirs, is_theirs)) in look(&mut traced).into_iter().zip(look(&mut recorded)) {
+            assert!(!is_ours || is_theirs && ours == theirs, "{at:?} {access:x?}");
+            known += u32::from(is_ours);
+        }
+        assert_eq!(traced.register(at, Register(0)), None);
+    }
+    assert!(known > 1000, "{known}");
+    let none = Recorded::from_data_trace(&replay, &Budget::new(1000));
+    assert!(none.is_err_and(|error| error.to_string().contains("--budget")));
+    let plain = crate::support::bundled("calls-aarch64");
+    let plain_moments = crate::support::moments(&plain);
+    let plain = crate::support::replay(&plain, &plain_moments);
+    assert!(Recorded::from_data_trace(&plain, &budget()).expect("room").is_none());
 }

@@ -7,10 +7,11 @@ use backsight::Result;
 use backsight_core::{Budget, Door, Execution};
 use backsight_debug::replay::{Recorded, Replay, initial_memory};
 use backsight_run::history::History;
+use backsight_run::qemu::{EmulatedProgram, EmulationOptions, QemuError};
 use backsight_run::retired::RetiredReader;
 use backsight_run::{ExecutionSource, Observation, Recording, SimulatedProgram, TRUTH, UnitKind};
 use backsight_sim::{Options, Streams};
-use backsight_testing::repository;
+use backsight_testing::{qemu_plugin, repository, skipped};
 
 /// A bundled program for riscv64.
 pub fn program(name: &str) -> PathBuf {
@@ -31,6 +32,27 @@ pub fn simulated(name: &str, limit: u64) -> SimulatedProgram {
     SimulatedProgram::load(&path, &file, options).expect("a program for the simulator").with_data()
 }
 
+/// A bundled program under QEMU; `None`, and a word about it, where that or its plugin is missing.
+pub fn emulated(name: &str) -> Option<EmulatedProgram> {
+    let options = EmulationOptions {
+        program: repository().join("testdata/programs").join(name),
+        environment: Some(Vec::new()),
+        values: true,
+        inputs: true,
+        silent: true,
+        plugin: qemu_plugin(),
+        ..EmulationOptions::default()
+    };
+    match EmulatedProgram::new(options) {
+        Ok(source) => Some(source),
+        Err(why @ (QemuError::NoQemu(_) | QemuError::NoPlugin(_))) => {
+            skipped(why);
+            None
+        }
+        Err(why) => panic!("{why}"),
+    }
+}
+
 /// What it executes.
 pub fn items(name: &str, limit: u64) -> Vec<Execution> {
     let mut items = Vec::new();
@@ -43,11 +65,19 @@ pub fn items(name: &str, limit: u64) -> Vec<Execution> {
     items
 }
 
-/// Records a run as a capture in a folder.
-pub fn record(source: &mut impl ExecutionSource, unit: &str, folder: &Path) {
-    let unit = UnitKind::named(unit).expect("a unit").program(source.isa(), &[]).expect("its settings");
-    let recorded = Recording::new(unit).truth(true).record(source, folder, &mut |_| {}).expect("a capture");
+/// Records the beginning of a run as a capture in a folder.
+pub fn record_with(source: &mut impl ExecutionSource, unit: &str, settings: &[(&str, &str)], folder: &Path) {
+    let settings: Vec<_> =
+        settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+    let unit = UnitKind::named(unit).expect("a unit").program(source.isa(), &settings).expect("its settings");
+    let recording = Recording::new(unit).truth(true).limit(100_000);
+    let recorded = recording.record(source, folder, &mut |_| {}).expect("a capture");
     assert!(recorded.instructions > 0 && recorded.cut_short.is_none());
+}
+
+/// The same with a unit as it is without settings.
+pub fn record(source: &mut impl ExecutionSource, unit: &str, folder: &Path) {
+    record_with(source, unit, &[], folder);
 }
 
 /// What a walk knows by the recording in a capture.
