@@ -129,7 +129,7 @@ fn found(replay: &Replay<'_>, arguments: &CaptureArgs) -> Result<Option<Recorded
     if let Some(recorded) = found_recording(replay, arguments)? {
         return Ok(Some(recorded));
     }
-    let size = arguments.chosen(replay.capture()).map(Buffer::size).sum();
+    let size = arguments.chosen(replay.capture()).filter_map(Buffer::size).sum();
     Ok(Recorded::from_data_trace(replay, &arguments.budget(Door::History, size))?)
 }
 
