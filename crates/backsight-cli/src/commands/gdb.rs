@@ -98,6 +98,9 @@ pub fn run(command: &Gdb) -> Result {
 
 /// Serves a walk that stands where the user wants to begin.
 fn serve_walk(command: &Gdb, serve: impl FnOnce(&mut Replay<'_>) -> Result) -> Result {
+    if command.capture.is_standard_input() {
+        return Err(Failure::usage("standard input can be read once only: a debugger goes back and forth"));
+    }
     let capture = command.capture.open(&command.images, command.quiet)?;
     command.capture.check_buffers(&capture)?;
     let decode = command.capture.choose(capture.execution(), &capture, true);
@@ -119,9 +122,6 @@ fn serve_walk(command: &Gdb, serve: impl FnOnce(&mut Replay<'_>) -> Result) -> R
 
 /// The moments by an index that knows all sources: that of a file, or one that is made now.
 fn indexed<'c>(command: &Gdb, capture: &'c Capture, decode: &Decode<'c, Execution>) -> Result<Moments<'c>> {
-    if command.capture.is_standard_input() {
-        return Err(Failure::usage("standard input can be read once only: a debugger goes back and forth"));
-    }
     let moments = index_file::moments(&command.capture, capture, command.quiet);
     let is_known = |index: &backsight::moments::Index| {
         Ok::<_, Failure>(decode.sources()?.iter().all(|source| index.source(source).is_some()))

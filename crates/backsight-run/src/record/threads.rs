@@ -9,9 +9,7 @@ use backsight_capture::events::Item;
 use backsight_core::{Execution, RetiredBlocks, TraceId};
 use backsight_unit::Funnel;
 
-use crate::units::{
-    EventCause, MessageUnit, TraceUnit, UnitDescription, UnitError, UnitFigures, UnitTemplate,
-};
+use crate::units::{EventCause, MessageUnit, TraceUnit, UnitDescription, UnitError, UnitFigures, UnitTemplate};
 
 /// Bytes that the funnel takes from one source before the next has its turn.
 const HOLD: usize = 8;

@@ -9,7 +9,7 @@ use backsight_unit::etrace::{Unit, UnitConfig};
 use backsight_unit::riscv::{Resync, ResyncMode};
 
 use super::riscv_filter::{self, Conditions, FIRST_ID, RETIRE};
-use super::{TraceUnit, UnitDescription, UnitError, UnitFigures, UnitKind, UnitTemplate};
+use super::{TraceUnit, UnitError, UnitDescription, UnitFigures, UnitKind, UnitTemplate};
 use crate::settings::{SettingError, Settings, flag, listed, pair, resync};
 
 /// The row of E-Trace.

@@ -7,7 +7,7 @@ use backsight_unit::ntrace::{Unit, UnitConfig};
 use backsight_unit::riscv::{Resync, ResyncMode};
 
 use super::riscv_filter::{self, Conditions, FIRST_ID, RETIRE};
-use super::{TraceUnit, UnitDescription, UnitError, UnitFigures, UnitKind, UnitTemplate};
+use super::{TraceUnit, UnitError, UnitDescription, UnitFigures, UnitKind, UnitTemplate};
 use crate::settings::{SettingError, Settings, flag, listed, number, resync};
 
 /// The row of N-Trace.
