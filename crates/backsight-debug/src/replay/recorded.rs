@@ -283,6 +283,12 @@ impl State for Recorded {
         if history.is_other_program() {
             words += "; the program's file is another one than was executed, and is not believed";
         }
+        if history.surprises() > 0 {
+            words += &format!(
+                "; {} loads brought what nobody was seen to write: before them, memory there is older",
+                history.surprises()
+            );
+        }
         match history.disagreements() {
             0 => {}
             times => {

@@ -90,6 +90,8 @@ pub(super) struct State {
     whole: bool,
     /// What did not come out as the recording has it.
     pub disagreements: u64,
+    /// Loads that brought something else than was known to be there.
+    pub surprises: u64,
 }
 
 impl State {
@@ -246,7 +248,10 @@ impl Machine {
             let Some(bytes) = bytes.get(..usize::from(access.size)) else { continue };
             match (access.known, access.store) {
                 (true, true) => memory.write(access.address.0, bytes),
-                (true, false) => read(memory, beginning, &access, bytes),
+                (true, false) => {
+                    let surprising = read(memory, beginning, &access, bytes);
+                    self.state.surprises += u64::from(surprising);
+                }
                 (false, true) => memory.lose(access.address.0, access.size),
                 (false, false) => {}
             }
@@ -329,11 +334,12 @@ fn is_store(op: &Op) -> bool {
     }
 }
 
-/// A load shows what is in memory.
-fn read(memory: &mut Memory, beginning: &mut Beginning, access: &Access, bytes: &[u8]) {
+/// A load shows what is in memory. Was something else known to be there?
+fn read(memory: &mut Memory, beginning: &mut Beginning, access: &Access, bytes: &[u8]) -> bool {
     if memory.number(access.address.0, access.size) == Some(access.value) {
-        return;
+        return false;
     }
+    let mut surprising = false;
     for (n, &byte) in bytes.iter().enumerate() {
         let address = access.address.0.wrapping_add(n as u64);
         let as_known = match memory.get(address) {
@@ -343,9 +349,11 @@ fn read(memory: &mut Memory, beginning: &mut Beginning, access: &Access, bytes: 
         };
         // Where it is another value, something wrote it that nobody recorded.
         if !as_known {
+            surprising |= memory.get(address) != Byte::Lost;
             memory.put(address, byte);
         }
     }
+    surprising
 }
 
 /// Where an access was says what the base register was; a whole register that was stored, what was in it.

@@ -201,6 +201,7 @@ impl<'b> HistoryBuilder<'b> {
             counts: counts.clone(),
             threads: mem::take(&mut self.writer.threads),
             disagreements: self.machine.state.disagreements,
+            surprises: self.machine.state.surprises,
             has_data: self.accesses > 0,
             machine: self.machine,
             beginning: self.beginning,
@@ -220,6 +221,7 @@ pub struct History {
     counts: BTreeMap<u32, u64>,
     threads: BTreeMap<u32, Vec<(u64, usize)>>,
     disagreements: u64,
+    surprises: u64,
     has_data: bool,
     machine: Machine,
     beginning: Beginning,
@@ -304,6 +306,12 @@ impl History {
     /// How often execution gave something else than the recording has. It is believed, and registers are unknown from there.
     pub fn disagreements(&self) -> u64 {
         self.disagreements
+    }
+
+    /// How many loads brought something else than was known to be there: what wrote it is not in the recording, and before such a load an
+    /// older value is shown.
+    pub fn surprises(&self) -> u64 {
+        self.surprises
     }
 
     /// Instructions of all threads: moments are from 0 to this.

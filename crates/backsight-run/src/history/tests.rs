@@ -123,8 +123,20 @@ fn what_was_read_before_it_was_written_was_there_from_the_beginning() {
     assert_eq!(bytes, [Some(3), None, Some(7), Some(7)]);
     assert_eq!(history.at(0).register(11), None);
     assert_eq!((history.at(1).register(11), history.at(3).register(11)), (Some(7), Some(3)));
+    assert_eq!(history.surprises(), 0);
     // Where the load was says what its base register was.
     assert_eq!(history.at(3).register(2), Some(0x8000));
+}
+
+#[test]
+fn loads_of_what_nobody_was_seen_to_write_are_counted() {
+    let loads = |values: &[u64]| {
+        let turn = |&value: &u64| [instruction(0x1000, LD), access(0x8000, value, false)];
+        let items: Vec<Execution> =
+            [register(2, 0x8000)].into_iter().chain(values.iter().flat_map(turn)).collect();
+        history(&items, &Budget::of(Door::History, None, 0)).surprises()
+    };
+    assert_eq!((loads(&[7, 7, 7]), loads(&[7, 8, 8, 7])), (0, 2));
 }
 
 #[test]
