@@ -282,7 +282,7 @@ fn data_trace_says_of_memory_what_a_recording_says() {
     record_with(&mut program, "etm3", &[("data", "both")], &folder);
     let capture = Capture::open(&folder).expect("a capture");
     let moments = moments(&capture);
-    let replay = crate::support::replay(&capture, &moments);
+    let replay = replay(&capture, &moments);
     let budget = || Budget::of(Door::History, None, 0);
     let mut traced =
         Recorded::from_data_trace(&replay, &budget()).expect("room").expect("the unit traces data");
