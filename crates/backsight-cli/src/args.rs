@@ -6,6 +6,7 @@ use backsight::detect::Reading;
 use backsight::frame::Framing;
 use backsight::image::ImageSpec;
 use backsight::{Buffer, Capture, Decode, OpenOptions, decode, protocol};
+use backsight_core::{Budget, Door};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
@@ -179,6 +180,11 @@ impl CaptureArgs {
     /// Did the user say which protocol it is?
     pub fn names_protocol(&self) -> bool {
         self.protocol.is_some()
+    }
+
+    /// What the user allows for an input of this size at a door, or what the door allows.
+    pub fn budget(&self, door: Door, input: u64) -> Budget {
+        Budget::of(door, self.budget, input)
     }
 
     /// Is standard input read, which can be done once?

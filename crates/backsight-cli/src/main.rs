@@ -9,6 +9,7 @@
 mod args;
 mod color;
 mod commands;
+mod data;
 mod failure;
 mod index_file;
 mod output;

@@ -8,7 +8,8 @@
 //! # What is where
 //!
 //! `replay`: `chunk` (decoded instructions around a position), `calls` (their stacks of calls), `track` (one source), `search` (runs to a
-//! breakpoint, on all cores), `state` (registers and memory), and the walk itself. `gdb`: `packet` (framing), `arch` (target
+//! breakpoint, on all cores), `state` (registers and memory), `recorded` (those of a recording of the same run), `traced` (memory out of data
+//! trace), `watch` (stops where memory is touched), and the walk itself. `gdb`: `packet` (framing), `arch` (target
 //! descriptions), `server` (what packets ask), `files` (code that gdb may read), `script` (what gdb is told first). `console`: what a user
 //! may ask in words.
 

@@ -13,14 +13,15 @@ use backsight_debug::replay::{Replay, Scheduler};
 use clap::{Args, ValueEnum};
 
 use crate::args::{CaptureArgs, ImageArgs};
+use crate::data::DataArgs;
 use crate::failure::{Failure, Result};
 use crate::index_file;
 use crate::output::{Output, say};
 
 /// Walk through a capture with gdb: step, run and look at calls, forwards and backwards
 ///
-/// Starts gdb with this capture, and stands at the end of the trace. Registers and memory that the trace does not have are unavailable there;
-/// code, constants, source lines and calls are known. `monitor help` says what else there is.
+/// Starts gdb with this capture, and stands at the end of the trace. Code, constants, source lines and calls are known; registers and memory
+/// where a recording with loads and stores is there (`record --truth=accesses`). `monitor help` says what else there is.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Gdb {
@@ -29,6 +30,9 @@ pub struct Gdb {
 
     #[command(flatten)]
     images: ImageArgs,
+
+    #[command(flatten)]
+    data: DataArgs,
 
     /// Begin at this moment: #INSTRUCTION, start, end-INSTRUCTIONS, tTIMESTAMP, a time as in 3.2s, or @POSITION
     #[arg(long, value_name = "MOMENT", default_value = "end")]
@@ -76,6 +80,7 @@ enum Moving {
 const EXAMPLES: &str = "Examples:
   backsight gdb capture/
   backsight gdb capture/ --at '#4000000'
+  backsight gdb capture/ --data run.retired
   backsight gdb capture/ --port 3333        then, in a gdb: target remote :3333
   backsight gdb capture/ --print-commands > walk.gdb";
 
@@ -87,7 +92,8 @@ pub fn run(command: &Gdb) -> Result {
         }
         &Gdb { port: Some(port), .. } => serve_walk(command, |replay| serve_port(command, replay, port)),
         Gdb { print_commands: true, .. } => {
-            let mut output = Output::open(None, &command.capture.inputs(&command.images))?;
+            let inputs = command.data.inputs(command.capture.inputs(&command.images));
+            let mut output = Output::open(None, &inputs)?;
             output.put_lines(commands(&connect()?).as_bytes())?;
             Ok(output.finish()?)
         }
@@ -97,11 +103,15 @@ pub fn run(command: &Gdb) -> Result {
 
 /// Serves a walk that stands where the user wants to begin.
 pub(super) fn serve_walk(command: &Gdb, serve: impl FnOnce(&mut Replay<'_>) -> Result) -> Result {
+    if command.capture.is_standard_input() {
+        return Err(Failure::usage("standard input can be read once only: a debugger goes back and forth"));
+    }
     let capture = command.capture.open(&command.images, command.quiet)?;
     command.capture.check_buffers(&capture)?;
     let decode = command.capture.choose(capture.execution(), &capture, true);
     let moments = indexed(command, &capture, &decode)?;
-    let mut replay = Replay::new(&capture, &moments, &decode)?;
+    let replay = Replay::new(&capture, &moments, &decode)?;
+    let mut replay = command.data.give(replay, &command.capture, command.quiet)?;
     if command.scheduler == Moving::Alone {
         replay.set_scheduler(Scheduler::Alone);
     }
@@ -117,9 +127,6 @@ pub(super) fn serve_walk(command: &Gdb, serve: impl FnOnce(&mut Replay<'_>) -> R
 
 /// The moments by an index that knows all sources: that of a file, or one that is made now.
 fn indexed<'c>(command: &Gdb, capture: &'c Capture, decode: &Decode<'c, Execution>) -> Result<Moments<'c>> {
-    if command.capture.is_standard_input() {
-        return Err(Failure::usage("standard input can be read once only: a debugger goes back and forth"));
-    }
     let moments = index_file::moments(&command.capture, capture, command.quiet);
     let is_known = |index: &backsight::moments::Index| {
         Ok::<_, Failure>(decode.sources()?.iter().all(|source| index.source(source).is_some()))
@@ -167,6 +174,7 @@ fn connect() -> Result<String> {
 fn start(command: &Gdb) -> Result {
     // What is wrong is said here, and not by gdb.
     drop(command.capture.open(&command.images, true)?);
+    command.data.check()?;
     let known = [Path::new("gdb-multiarch"), Path::new("gdb")];
     let programs = command.gdb.iter().map(PathBuf::as_path).chain(known);
     let limit = if command.gdb.is_some() { 1 } else { known.len() };

@@ -15,6 +15,7 @@ const MOST_LISTED: usize = 20;
 
 const HELP: &str = "\
 where                  the moment: instructions before it, time, thread, address, what was reported there
+known                  what is known of registers and memory
 goto MOMENT            go to #INSTRUCTION, start, end-INSTRUCTIONS, tTIMESTAMP, 3.2s, 15ms or @POSITION
 first, last            go to the first instruction of the trace, to the last
 find FUNCTION          the last call of a function before here, and the next ones, as moments
@@ -49,6 +50,7 @@ impl Console {
         let (command, arguments) = (words.next().unwrap_or("help"), words.collect::<Vec<_>>());
         let outcome = match (command, &arguments[..]) {
             ("where", []) => place(replay),
+            ("known", []) => here(replay).map(|at| format!("{}\n", replay.state().words(at.source))),
             ("goto", [moment]) => match moment.parse() {
                 Ok(moment) => go_to(replay, moment),
                 Err(error) => Ok(format!("{error}\n")),

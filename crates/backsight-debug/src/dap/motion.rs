@@ -134,6 +134,7 @@ impl Server<'_, '_> {
             breakpoints: self.breakpoints.all(),
             gaps: self.console.gaps,
             exceptions: self.console.exceptions,
+            ..Stops::default()
         }
     }
 

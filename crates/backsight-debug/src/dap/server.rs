@@ -236,6 +236,7 @@ impl<'c, 'r> Server<'c, 'r> {
         let (reason, why) = match stopped {
             Stopped::Step => ("step", "after a step"),
             Stopped::Breakpoint(_) => ("breakpoint", "at a breakpoint"),
+            Stopped::Touched(_) => ("data breakpoint", "where watched memory was touched"),
             Stopped::Gap => ("exception", "where something is missing in the trace"),
             Stopped::Exception => ("exception", "where an exception was taken"),
             Stopped::Beginning => ("beginning of the trace", "at the beginning of the trace"),

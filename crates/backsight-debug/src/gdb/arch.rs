@@ -110,6 +110,11 @@ impl Arch {
         }
     }
 
+    /// Does gdb expect to hear of watched memory before the instruction that touches it, and step over that by itself?
+    pub const fn stops_before_access(self) -> bool {
+        matches!(self, Self::Aarch64 | Self::Arm)
+    }
+
     fn features(self) -> Features {
         let wide = if matches!(self, Self::Aarch64 | Self::Riscv64) { 8 } else { 4 };
         let mut features: Features = match self {
@@ -123,8 +128,9 @@ impl Arch {
             }
             Self::Riscv32 | Self::Riscv64 => {
                 let pc = one(32, "pc", wide, Holds::Pc);
-                let status = [(66, "fflags"), (67, "frm"), (68, "fcsr")];
-                let status = status.map(|(number, name)| one(number, name, 4, Holds::Nothing));
+                let status = [(66, "fflags", 4097), (67, "frm", 4098), (68, "fcsr", 4099)];
+                let status =
+                    status.map(|(number, name, dwarf)| one(number, name, 4, Holds::Value(Register(dwarf))));
                 vec![
                     ("org.gnu.gdb.riscv.cpu", named(0, &RV, wide, 0).chain([pc]).collect()),
                     ("org.gnu.gdb.riscv.fpu", named(33, &RV_FLOAT, 8, 32).chain(status).collect()),

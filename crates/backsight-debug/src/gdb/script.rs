@@ -16,6 +16,9 @@ const SETTINGS: [(&str, &str); 6] = [
 /// After a jump, gdb has to read registers again.
 const HOOK: [&str; 3] = ["define hookpost-monitor", "maint flush register-cache", "end"];
 
+/// After the connection.
+const CONNECTED: &str = "python backsight_connected()";
+
 /// The commands for a gdb that connects by one more command: `target remote | COMMAND`, or `target remote :PORT`.
 pub fn commands(connect: &str) -> String {
     let mut text = String::new();
@@ -25,7 +28,7 @@ pub fn commands(connect: &str) -> String {
         }
         text += &format!("{setting}\n");
     }
-    text += &format!("python\n{UNWINDER}end\n{}\n{connect}\n", HOOK.join("\n"));
+    text += &format!("python\n{UNWINDER}end\n{}\n{connect}\n{CONNECTED}\n", HOOK.join("\n"));
     text
 }
 
@@ -36,6 +39,7 @@ pub fn arguments(connect: &str) -> Vec<String> {
     all.push(format!("python exec(bytes.fromhex('{digits}').decode('utf-8'))"));
     all.push("python gdb.execute('define hookpost-monitor\\nmaint flush register-cache\\nend')".to_owned());
     all.push(connect.to_owned());
+    all.push(CONNECTED.to_owned());
     all.into_iter().flat_map(|command| ["-ex".to_owned(), command]).collect()
 }
 

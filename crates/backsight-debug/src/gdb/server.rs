@@ -3,7 +3,7 @@
 //! Whatever comes in, the walk stays where it is unless a packet is whole and says otherwise. What is not known of a request is answered
 //! with an empty packet, as the protocol has it; what makes no sense with an error.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use backsight::core::Address;
@@ -12,10 +12,11 @@ use super::arch::{Arch, Entry, Holds};
 use super::files::{self, Library, OpenFiles};
 use super::packet::{MOST, Received, Receiver, parse_bytes, parse_hex, parse_two, send, to_hex};
 use crate::console::{Console, here, words};
-use crate::replay::{At, Breakpoint, Direction, Replay, Stopped, Stops, ThreadId};
+use crate::replay::{At, Breakpoint, Direction, Replay, Stopped, Stops, ThreadId, Touch, Watchpoint};
 
 /// Places to stop at that a debugger may set.
 const MOST_BREAKPOINTS: usize = 1 << 12;
+const MOST_WATCHPOINTS: usize = 64;
 
 /// What is to be known in gdb of words that go elsewhere.
 const MORE_HELP: &str = "\
@@ -40,6 +41,7 @@ pub struct Server<'c, 'r, W> {
     moving: Option<ThreadId>,
     breakpoints: BTreeMap<u64, Breakpoint>,
     console: Console,
+    watchpoints: BTreeSet<Watchpoint>,
     arch: Arch,
     registers: Vec<Entry>,
     files: OpenFiles,
@@ -70,6 +72,7 @@ impl<'c, 'r, W: Write> Server<'c, 'r, W> {
             moving: None,
             breakpoints: BTreeMap::new(),
             console: Console { gaps: true, exceptions: false, more_help: MORE_HELP },
+            watchpoints: BTreeSet::new(),
             arch,
             registers: arch.registers(),
             files: OpenFiles::default(),
@@ -308,37 +311,81 @@ impl<'c, 'r, W: Write> Server<'c, 'r, W> {
     }
 
     fn set_breakpoint(&mut self, text: &[u8]) -> backsight::Result<Vec<u8>> {
-        let Some((b'0' | b'1', address)) = breakpoint_in(text) else { return Ok(Vec::new()) };
-        if self.breakpoints.len() >= MOST_BREAKPOINTS && !self.breakpoints.contains_key(&address) {
-            return Ok(ERROR.to_vec());
+        match stop_in(text) {
+            Some(Place::Code(address)) => {
+                if self.breakpoints.len() >= MOST_BREAKPOINTS && !self.breakpoints.contains_key(&address) {
+                    return Ok(ERROR.to_vec());
+                }
+                let at = here(self.replay)?;
+                let breakpoint = self.replay.breakpoint(at, address)?;
+                self.breakpoints.insert(address, breakpoint);
+                Ok(OK.to_vec())
+            }
+            Some(Place::Memory(watchpoint)) if self.replay.state().knows_accesses() => {
+                let has_room = self.watchpoints.len() < MOST_WATCHPOINTS;
+                if watchpoint.length == 0 || !has_room && !self.watchpoints.contains(&watchpoint) {
+                    return Ok(ERROR.to_vec());
+                }
+                self.watchpoints.insert(watchpoint);
+                Ok(OK.to_vec())
+            }
+            _ => Ok(Vec::new()),
         }
-        let at = here(self.replay)?;
-        let breakpoint = self.replay.breakpoint(at, address)?;
-        self.breakpoints.insert(address, breakpoint);
-        Ok(OK.to_vec())
     }
 
     fn remove_breakpoint(&mut self, text: &[u8]) -> Vec<u8> {
-        match breakpoint_in(text) {
-            Some((b'0' | b'1', address)) => {
-                self.breakpoints.remove(&address);
-                OK.to_vec()
-            }
-            _ => Vec::new(),
+        match stop_in(text) {
+            Some(Place::Code(address)) => _ = self.breakpoints.remove(&address),
+            Some(Place::Memory(watchpoint)) => _ = self.watchpoints.remove(&watchpoint),
+            None => return Vec::new(),
         }
+        OK.to_vec()
+    }
+
+    fn step(&mut self, thread: ThreadId, direction: Direction) -> backsight::Result<Stopped> {
+        let from = self.replay.place(thread)?;
+        let stopped = self.replay.step(thread, direction)?;
+        if self.watchpoints.is_empty() || !matches!(stopped, Stopped::Step | Stopped::Gap) {
+            return Ok(stopped);
+        }
+        let passed = if direction == Direction::Forwards { from } else { self.replay.place(thread)? };
+        let touched = passed.and_then(|at| self.replay.touched(at, &self.watchpoints));
+        let Some(watchpoint) = touched else { return Ok(stopped) };
+        if self.arch.stops_before_access()
+            && let Some(from) = from
+        {
+            self.replay.go_to_place(from)?;
+        }
+        Ok(Stopped::Touched(watchpoint))
+    }
+
+    fn run(&mut self, thread: ThreadId, direction: Direction) -> backsight::Result<Stopped> {
+        let stops = Stops {
+            breakpoints: self.breakpoints.values().cloned().collect(),
+            watchpoints: self.watchpoints.clone(),
+            gaps: self.console.gaps,
+            exceptions: self.console.exceptions,
+        };
+        let stopped = self.replay.run(thread, direction, &stops)?;
+        if let Stopped::Touched(_) = stopped
+            && self.arch.stops_before_access()
+        {
+            let at = here(self.replay)?;
+            let instruction = match direction {
+                Direction::Forwards => at.instruction.saturating_sub(1),
+                Direction::Backwards => at.instruction + 1,
+            };
+            self.replay.go_to_place(At { instruction, ..at })?;
+        }
+        Ok(stopped)
     }
 
     fn resume(&mut self, is_step: bool, direction: Direction) -> io::Result<Vec<u8>> {
         let thread = self.moving.unwrap_or(self.replay.current());
         let from = self.replay.place(thread).unwrap_or_default().filter(|_| is_step);
         let outcome = match is_step {
-            true => self.replay.step(thread, direction),
-            false => {
-                let breakpoints = self.breakpoints.values().cloned().collect();
-                let stops =
-                    Stops { breakpoints, gaps: self.console.gaps, exceptions: self.console.exceptions };
-                self.replay.run(thread, direction, &stops)
-            }
+            true => self.step(thread, direction),
+            false => self.run(thread, direction),
         };
         let reply = outcome.and_then(|stopped| {
             self.stopped = stopped;
@@ -367,6 +414,7 @@ impl<'c, 'r, W: Write> Server<'c, 'r, W> {
         let (signal, why) = match self.stopped {
             Stopped::Step => (5, ""),
             Stopped::Breakpoint(_) => (5, "swbreak:;"),
+            Stopped::Touched(_) => (5, ""),
             Stopped::Beginning => (5, "replaylog:begin;"),
             Stopped::End => (5, "replaylog:end;"),
             Stopped::Interrupted => (2, ""),
@@ -381,6 +429,14 @@ impl<'c, 'r, W: Write> Server<'c, 'r, W> {
             }
         }
         text += why;
+        if let Stopped::Touched(Watchpoint { address, touch, .. }) = self.stopped {
+            let what = match touch {
+                Touch::Write => "watch",
+                Touch::Read => "rwatch",
+                Touch::Any => "awatch",
+            };
+            text += &format!("{what}:{address:x};");
+        }
         if self.libraries()? != self.told {
             text += "library:;";
         }
@@ -450,9 +506,22 @@ impl<'c, 'r, W: Write> Server<'c, 'r, W> {
     }
 }
 
-/// The kind of a breakpoint, and its address.
-fn breakpoint_in(text: &[u8]) -> Option<(u8, u64)> {
+/// Where execution is to stop.
+enum Place {
+    Code(u64),
+    Memory(Watchpoint),
+}
+
+/// What comes after `Z` and `z`: a kind, an address, and how many bytes.
+fn stop_in(text: &[u8]) -> Option<Place> {
     let (&kind, rest) = text.split_first()?;
-    let (address, _) = parse_two(rest.strip_prefix(b",")?.split(|byte| *byte == b';').next()?)?;
-    Some((kind, address))
+    let (address, length) = parse_two(rest.strip_prefix(b",")?.split(|byte| *byte == b';').next()?)?;
+    let touch = match kind {
+        b'0' | b'1' => return Some(Place::Code(address)),
+        b'2' => Touch::Write,
+        b'3' => Touch::Read,
+        b'4' => Touch::Any,
+        _ => return None,
+    };
+    Some(Place::Memory(Watchpoint { address, length, touch }))
 }

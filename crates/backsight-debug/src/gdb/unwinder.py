@@ -1,9 +1,27 @@
-# What gdb needs to walk through a trace: registers and the stack are not in it, so the calls under way come from Backsight.
+# What gdb needs to walk through a trace: registers and the stack are not in it, so the calls under way come from Backsight. Where a
+# recording has registers and the stack, gdb finds callers by itself.
 import gdb
 from gdb.unwinder import Unwinder
 
 # Around the first call nothing is known. A frame at address 0 stands for that: gdb goes no farther.
 OUTSIDE = 1 << 32
+
+def backsight_knows(frame, name):
+    try:
+        int(frame.read_register(name))
+        return True
+    except (gdb.error, ValueError):
+        return False
+
+# What is quiet where values are not known: shown where they are.
+def backsight_connected():
+    try:
+        frame = gdb.newest_frame()
+    except gdb.error:
+        return
+    if backsight_knows(frame, "sp"):
+        gdb.execute("set print finish on")
+        gdb.execute("set print frame-arguments scalars")
 
 class BacksightFrame:
     def __init__(self, sp, pc):
@@ -29,6 +47,8 @@ class BacksightUnwinder(Unwinder):
         self.key = key
 
     def __call__(self, frame):
+        if backsight_knows(frame, "sp"):
+            return None
         try:
             pc = frame.read_register("pc")
             depth = int(frame.read_register("calls"))
@@ -42,9 +62,11 @@ class BacksightUnwinder(Unwinder):
             returns_to, start = 0, 0
         else:
             return None
-        # Frames are told apart by where they are on the stack, which trace does not say: by their number instead.
+        # Frames are told apart by where they are on the stack, which trace does not say: by their number instead, at addresses where
+        # no program has memory.
         level = depth if depth < OUTSIDE else OUTSIDE - 1 - depth
-        info = frame.create_unwind_info(BacksightFrame(gdb.Value(0x7fff0000 - 16 * level), gdb.Value(start)))
+        nowhere = 0xff000000000000 if pc.type.sizeof == 8 else 0xfffe0000
+        info = frame.create_unwind_info(BacksightFrame(gdb.Value(nowhere - 16 * level), gdb.Value(start)))
         if depth == 1 or depth >= OUTSIDE:
             returns_to, caller = 0, max(depth + 1, OUTSIDE)
         else:

@@ -59,6 +59,9 @@ pub(crate) struct Segment {
     /// In the numbering of the file.
     pub addresses: Range<u64>,
     pub is_writable: bool,
+    /// Where its contents are in the file, and how many bytes of it.
+    pub offset: u64,
+    pub in_file: u64,
 }
 
 /// The loadable segments of a file. What makes no sense is left out.
@@ -72,18 +75,21 @@ pub(crate) fn segments<'f>(elf: &Elf, file: &'f [u8]) -> impl Iterator<Item = Se
             false => bytes.iter().rev().fold(0, add),
         })
     };
-    // Offsets in the header: of the table, of the size of an entry, of their number; in an entry: flags, address, size in memory.
+    // Offsets in the header: of the table, of the size of an entry, of their number; in an entry: flags, offset, address, size in the
+    // file, size in memory.
     let (table, size, count) = match wide {
         true => (number(32, 8), number(54, 2), number(56, 2)),
         false => (number(28, 4), number(42, 2), number(44, 2)),
     };
-    let (flags_at, address_at, size_at, word) = if wide { (4, 16, 40, 8) } else { (24, 8, 20, 4) };
+    let ([flags_at, offset_at, address_at, contents_at, size_at], word) =
+        if wide { ([4, 8, 16, 32, 40], 8) } else { ([24, 4, 8, 16, 20], 4) };
     let (table, size) = (table.unwrap_or(0), size.unwrap_or(0));
     (0..count.unwrap_or(0)).filter_map(move |index| {
         let at = usize::try_from(table.checked_add(index * size)?).ok()?;
         let is_load = number(at, 4)? == 1;
         let (flags, address) = (number(at.checked_add(flags_at)?, 4)?, number(at + address_at, word)?);
         let end = address.saturating_add(number(at.checked_add(size_at)?, word)?);
-        is_load.then_some(Segment { addresses: address..end, is_writable: flags & 2 != 0 })
+        let (offset, in_file) = (number(at + offset_at, word)?, number(at + contents_at, word)?);
+        is_load.then_some(Segment { addresses: address..end, is_writable: flags & 2 != 0, offset, in_file })
     })
 }

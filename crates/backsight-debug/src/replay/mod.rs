@@ -22,12 +22,17 @@
 mod calls;
 mod chunk;
 mod memory;
+mod recorded;
 mod search;
 mod state;
+mod traced;
 mod track;
 mod walk;
+mod watch;
 
 pub use calls::Call;
+pub use recorded::{Recorded, initial_memory};
 pub use search::Direction;
-pub use state::{At, Register, State, Unknown, Write};
+pub use state::{Access, At, Register, State, Touch, Unknown};
 pub use walk::{Breakpoint, Replay, Scheduler, Stopped, Stops, Thread, ThreadId, What};
+pub use watch::Watchpoint;

@@ -13,6 +13,7 @@ use backsight::{Event, Item, Result, SourceCode};
 use super::chunk::{Executor, is_gap};
 use super::track::Track;
 use super::walk::{Stopped, Stops};
+use super::watch::Watchpoint;
 
 /// Most spans between points of an index that are looked at together. It begins with one: what is near is found soon.
 const MOST_TOGETHER: usize = 64;
@@ -45,6 +46,8 @@ pub(super) enum Reason {
     Gap,
     Exception,
     Turn,
+    /// Watched memory was touched.
+    Touch(Watchpoint),
 }
 
 impl Reason {
@@ -54,6 +57,7 @@ impl Reason {
             Self::Gap => Stopped::Gap,
             Self::Exception => Stopped::Exception,
             Self::Turn => Stopped::Step,
+            Self::Touch(watchpoint) => Stopped::Touched(watchpoint),
         }
     }
 }

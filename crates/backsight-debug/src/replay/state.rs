@@ -14,19 +14,33 @@ pub struct At {
 }
 
 /// A register, by the number that DWARF gives it: x0 to x30 and sp are 0 to 31 on A64, r0 to r15 are 0 to 15 on A32 and T32, x0 to x31
-/// are 0 to 31 and f0 to f31 are 32 to 63 on RISC-V. The program counter is not asked for: trace says it.
+/// are 0 to 31, f0 to f31 are 32 to 63 and fflags, frm and fcsr are 4097 to 4099 on RISC-V. The program counter is not asked for: trace
+/// says it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Register(pub u16);
 
-/// An instruction that wrote memory.
+/// What is done to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Touch {
+    /// It is written, by the program or for it.
+    Write,
+    /// It is read.
+    Read,
+    /// Either.
+    Any,
+}
+
+/// An instruction that read or wrote memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Write {
+pub struct Access {
     /// The number of the instruction in its source.
     pub instruction: u64,
-    /// The first byte that it wrote.
+    /// The first byte.
     pub address: u64,
     /// How many bytes.
     pub length: u64,
+    /// It wrote them.
+    pub is_write: bool,
 }
 
 /// What is known of registers and memory at each place of an execution, beyond what trace of control flow says: that is the
@@ -39,15 +53,36 @@ pub trait State {
     /// those that are known. What is not known is left as it is. Both are of one length.
     fn memory(&mut self, at: At, address: u64, bytes: &mut [u8], known: &mut [bool]);
 
-    /// The last instruction before a place that wrote any byte of these.
-    fn last_write_before(&mut self, at: At, addresses: Range<u64>) -> Option<Write>;
+    /// The last instruction of the source before a place that touched any byte of these.
+    fn last_access_before(&mut self, at: At, addresses: Range<u64>, touch: Touch) -> Option<Access>;
 
-    /// The first instruction from a place on, itself included, that wrote any byte of these.
-    fn next_write_after(&mut self, at: At, addresses: Range<u64>) -> Option<Write>;
+    /// The first instruction of the source from a place on, itself included, that touched any byte of these.
+    fn next_access_after(&mut self, at: At, addresses: Range<u64>, touch: Touch) -> Option<Access>;
 
-    /// Are writes known, so that debuggers may stop at them?
-    fn knows_writes(&self) -> bool {
+    /// Whether the instruction at a place touched any byte of these.
+    fn access_at(&mut self, at: At, addresses: Range<u64>, touch: Touch) -> Option<Access> {
+        self.next_access_after(at, addresses, touch).filter(|access| access.instruction == at.instruction)
+    }
+
+    /// Are accesses known, so that debuggers may stop at them?
+    fn knows_accesses(&self) -> bool {
         false
+    }
+
+    /// A number by which a place can be compared with places of other sources: how much was executed before it, by all. `None`:
+    /// only the trace says what time it was.
+    fn order(&mut self, _at: At) -> Option<u64> {
+        None
+    }
+
+    /// Where a source was when so much was executed: the number of its next instruction.
+    fn place_in(&mut self, _source: usize, _order: u64) -> Option<u64> {
+        None
+    }
+
+    /// What is known of a source, in words.
+    fn words(&self, _source: usize) -> String {
+        "registers and memory are not known: the trace has control flow alone".to_owned()
     }
 }
 
@@ -62,11 +97,11 @@ impl State for Unknown {
 
     fn memory(&mut self, _at: At, _address: u64, _bytes: &mut [u8], _known: &mut [bool]) {}
 
-    fn last_write_before(&mut self, _at: At, _addresses: Range<u64>) -> Option<Write> {
+    fn last_access_before(&mut self, _at: At, _addresses: Range<u64>, _touch: Touch) -> Option<Access> {
         None
     }
 
-    fn next_write_after(&mut self, _at: At, _addresses: Range<u64>) -> Option<Write> {
+    fn next_access_after(&mut self, _at: At, _addresses: Range<u64>, _touch: Touch) -> Option<Access> {
         None
     }
 }

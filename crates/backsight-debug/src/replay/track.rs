@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use backsight::decode::{Decode, Execution};
-use backsight::moments::{Moment, Moments, Window};
+use backsight::moments::{InWindow, Moment, Moments, Window};
 use backsight::{Error, Result, Source, SourceCode};
 
 use super::calls::{Approach, Call, ChunkCalls, Follower, KeptStacks, Stacks};
@@ -71,6 +71,12 @@ impl<'c> Track<'c> {
         Ok(loader.chunk)
     }
 
+    /// Gives all that the source did to something that takes it.
+    pub fn follow(&self, taker: &mut dyn InWindow) -> Result<()> {
+        let decode = self.reader.decode.clone().positions(false).stop_on(self.reader.stop.clone());
+        self.reader.moments.take(decode, &self.source, Window::default(), taker).map(drop)
+    }
+
     /// The chunk that has an instruction.
     fn load(&mut self, instruction: u64) -> Result<&mut Loaded> {
         let number = instruction / self.size;
@@ -114,7 +120,7 @@ impl<'c> Track<'c> {
     fn load_calls(&mut self, instruction: u64) -> Result<(&Chunk, &ChunkCalls)> {
         let number = instruction / self.size;
         if self.load(instruction)?.calls.is_none() {
-            let calls = self.follow(number)?;
+            let calls = self.follow_calls(number)?;
             self.load(instruction)?.calls = Some(calls);
         }
         let Loaded { chunk, calls, .. } = self.load(instruction)?;
@@ -177,7 +183,7 @@ impl<'c> Track<'c> {
     }
 
     /// Follows calls up to the end of a chunk, from the nearest place before it where they are known.
-    fn follow(&mut self, number: u64) -> Result<ChunkCalls> {
+    fn follow_calls(&mut self, number: u64) -> Result<ChunkCalls> {
         let (mut first, stacks) = self.stacks.before(number);
         let mut follower = Follower::new(self.code, stacks);
         let start = Moment::Instruction(number * self.size);

@@ -13,9 +13,10 @@ use backsight::{Capture, Error, Event, Result, Source, SourceCode};
 use super::calls::Call;
 use super::chunk::{Executor, Instruction, is_gap};
 use super::memory;
-use super::search::{Direction, Found, Wanted, search};
+use super::search::{Direction, Found, Reason, Wanted, search};
 use super::state::{At, Register, State, Unknown};
 use super::track::{Reader, Track};
+use super::watch::{self, Watchpoint};
 
 /// Threads that are told apart. Where there are more, the others are not listed.
 const MOST_THREADS: usize = 1 << 12;
@@ -61,6 +62,9 @@ pub struct Breakpoint {
 pub struct Stops {
     /// At these instructions.
     pub breakpoints: BTreeSet<Breakpoint>,
+    /// Where this memory was touched: after the instruction that did it on the way forwards, before it on the way back. As far as
+    /// accesses are known.
+    pub watchpoints: BTreeSet<Watchpoint>,
     /// Where something is missing.
     pub gaps: bool,
     /// Where an exception was taken.
@@ -74,6 +78,8 @@ pub enum Stopped {
     Step,
     /// At a breakpoint.
     Breakpoint(u64),
+    /// The instruction that was passed over touched this memory.
+    Touched(Watchpoint),
     /// Something is missing right before the instruction.
     Gap,
     /// An exception was taken right before the instruction.
@@ -157,7 +163,8 @@ impl<'c> Replay<'c> {
     /// With what is known of registers and memory.
     #[must_use]
     pub fn with_state(self, state: Box<dyn State + 'c>) -> Self {
-        Self { state, ..self }
+        let beside = vec![None; self.tracks.len()];
+        Self { state, beside, ..self }
     }
 
     /// What moves when something moves.
@@ -184,6 +191,10 @@ impl<'c> Replay<'c> {
     /// The capture.
     pub fn capture(&self) -> &'c Capture {
         self.capture
+    }
+
+    pub(super) fn tracks(&self) -> &[Track<'c>] {
+        &self.tracks
     }
 
     /// The sources that have instructions.
@@ -327,12 +338,17 @@ impl<'c> Replay<'c> {
         if let Some(known) = self.beside[source] {
             return Ok(known);
         }
-        let time = self.tracks[self.active].time(self.at[self.active])?;
-        let track = &mut self.tracks[source];
-        let number = match time {
+        let active = At { source: self.active, hart: 0, instruction: self.at[self.active] };
+        let order = self.state.order(active);
+        let recorded = order.and_then(|order| self.state.place_in(source, order));
+        let number = match (recorded, self.tracks[self.active].time(active.instruction)?) {
+            (Some(number), _) => self.tracks[source].clamp(number),
             // Where nobody says what time it is, nothing moves.
-            None => self.at[source],
-            Some(time) => track.find(Moment::Time(time))?.unwrap_or(track.instructions - 1),
+            (None, None) => self.at[source],
+            (None, Some(time)) => {
+                let track = &self.tracks[source];
+                track.find(Moment::Time(time))?.unwrap_or(track.instructions - 1)
+            }
         };
         self.beside[source] = Some(number);
         self.at[source] = number;
@@ -484,6 +500,49 @@ impl<'c> Replay<'c> {
         search(track, (edge, until), direction, wanted, &is_right, self.cores)
     }
 
+    /// The nearest place of a source to stop at.
+    fn nearest(
+        &mut self,
+        source: usize,
+        from: u64,
+        direction: Direction,
+        wanted: &Wanted,
+        stops: &Stops,
+    ) -> Result<Option<Found>> {
+        let at = At { source, hart: 0, instruction: from };
+        let touched = watch::nearest(&mut *self.state, at, direction, &stops.watchpoints);
+        let touched = match direction {
+            Direction::Forwards => touched.map(|(number, watchpoint)| (number + 1, watchpoint)),
+            Direction::Backwards => touched,
+        };
+        // What the last instruction did shows nowhere.
+        let touched = touched.filter(|touched| touched.0 < self.tracks[source].instructions);
+        let until = match (touched, direction) {
+            (None, direction) => end_of(&self.tracks[source], direction),
+            (Some((number, _)), Direction::Forwards) => number.saturating_sub(1),
+            (Some((number, _)), Direction::Backwards) => number + 1,
+        };
+        let found = self.find(source, (from, until), direction, wanted, &stops.breakpoints)?;
+        let Some((number, watchpoint)) = touched else { return Ok(found) };
+        let is_before = |found: &Found| match direction {
+            Direction::Forwards => found.number < number,
+            Direction::Backwards => found.number > number,
+        };
+        if found.is_some_and(|found| is_before(&found)) {
+            return Ok(found);
+        }
+        let time = self.tracks[source].time(number)?;
+        Ok(Some(Found { number, reason: Reason::Touch(watchpoint), time }))
+    }
+
+    /// The first of some watchpoints whose memory the instruction at a place touched.
+    pub fn touched(&mut self, at: At, watchpoints: &BTreeSet<Watchpoint>) -> Option<Watchpoint> {
+        let is_touched = |watchpoint: &&Watchpoint| {
+            self.state.access_at(at, watchpoint.addresses(), watchpoint.touch).is_some()
+        };
+        watchpoints.iter().find(is_touched).copied()
+    }
+
     /// Runs to the next place to stop at, or to the one before, of any source that moves.
     ///
     /// # Errors
@@ -495,27 +554,28 @@ impl<'c> Replay<'c> {
             Scheduler::Time => 0..self.tracks.len(),
             Scheduler::Alone => active..active + 1,
         };
-        let mut nearest: Option<(usize, Found)> = None;
+        let mut nearest: Option<(usize, Found, Option<u64>)> = None;
         let from = self.position(active)?;
-        let by_time = self.tracks[active].time(from)?.is_some();
-        for source in std::iter::once(active).chain(all.filter(|source| *source != active && by_time)) {
+        let order = self.state.order(At { source: active, hart: 0, instruction: from });
+        let others_move = order.is_some() || self.tracks[active].time(from)?.is_some();
+        for source in std::iter::once(active).chain(all.filter(|source| *source != active && others_move)) {
             let from = self.position(source)?;
-            let until = end_of(&self.tracks[source], direction);
-            let found = self.find(source, (from, until), direction, &wanted, &stops.breakpoints)?;
-            let is_nearer = |found: &Found, known: &Found| match direction {
-                Direction::Forwards => found.time.is_some() && found.time < known.time,
-                Direction::Backwards => known.time.is_some() && found.time > known.time,
+            let Some(found) = self.nearest(source, from, direction, &wanted, stops)? else { continue };
+            let order = self.state.order(At { source, hart: 0, instruction: found.number });
+            let is_nearer = |known: &Found, known_order: Option<u64>| match (direction, order, known_order) {
+                (Direction::Forwards, Some(order), Some(known)) => order < known,
+                (Direction::Backwards, Some(order), Some(known)) => order > known,
+                (Direction::Forwards, ..) => found.time.is_some() && found.time < known.time,
+                (Direction::Backwards, ..) => known.time.is_some() && found.time > known.time,
             };
-            if let Some(found) = found
-                && nearest.is_none_or(|(_, known)| is_nearer(&found, &known))
-            {
-                nearest = Some((source, found));
+            if nearest.is_none_or(|(_, known, order)| is_nearer(&known, order)) {
+                nearest = Some((source, found, order));
             }
         }
         if self.is_stopped() {
             return Ok(Stopped::Interrupted);
         }
-        if let Some((source, found)) = nearest {
+        if let Some((source, found, _)) = nearest {
             self.arrive(source, found.number)?;
             return Ok(found.reason.stopped());
         }

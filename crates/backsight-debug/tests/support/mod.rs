@@ -2,6 +2,8 @@
 #![allow(dead_code)]
 
 pub mod editor;
+pub mod recording;
+pub mod session;
 
 use backsight::Capture;
 use backsight::moments::Moments;

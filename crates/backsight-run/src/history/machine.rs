@@ -90,6 +90,8 @@ pub(super) struct State {
     whole: bool,
     /// What did not come out as the recording has it.
     pub disagreements: u64,
+    /// Loads that brought something else than was known to be there.
+    pub surprises: u64,
 }
 
 impl State {
@@ -152,7 +154,8 @@ impl Beginning {
 
 /// Executes.
 pub(super) struct Machine {
-    isa: Isa,
+    /// Instructions are executed: registers are known.
+    pub executes: bool,
     pub state: State,
     /// An instruction whose accesses are not all there yet.
     pending: Option<Retired>,
@@ -165,7 +168,7 @@ impl Machine {
     /// For a recording that begins in this instruction set.
     pub fn new(isa: Isa) -> Self {
         Self {
-            isa,
+            executes: isa == Isa::Rv64,
             state: State { whole: true, ..State::default() },
             pending: None,
             accesses: Vec::new(),
@@ -202,10 +205,10 @@ impl Machine {
                 }
                 self.pending = Some(retired);
             }
-            Execution::Input(Input::Result(value)) if self.isa == Isa::Rv64 => {
+            Execution::Input(Input::Result(value)) if self.executes => {
                 self.state.current().set_x(A0, value);
             }
-            Execution::Input(Input::Register { number, value }) if self.isa == Isa::Rv64 => {
+            Execution::Input(Input::Register { number, value }) if self.executes => {
                 self.state.current().set(number, value);
             }
             Execution::Input(Input::Memory { address, value, size }) => {
@@ -228,7 +231,7 @@ impl Machine {
     /// Executes what waits for its accesses: no more of them come.
     pub fn settle(&mut self, beginning: &mut Beginning) {
         if let Some(retired) = self.pending.take() {
-            if self.isa == Isa::Rv64 {
+            if self.executes {
                 self.execute(&retired, beginning);
             }
             self.state.instructions += 1;
@@ -245,7 +248,10 @@ impl Machine {
             let Some(bytes) = bytes.get(..usize::from(access.size)) else { continue };
             match (access.known, access.store) {
                 (true, true) => memory.write(access.address.0, bytes),
-                (true, false) => read(memory, beginning, &access, bytes),
+                (true, false) => {
+                    let surprising = read(memory, beginning, &access, bytes);
+                    self.state.surprises += u64::from(surprising);
+                }
                 (false, true) => memory.lose(access.address.0, access.size),
                 (false, false) => {}
             }
@@ -328,11 +334,12 @@ fn is_store(op: &Op) -> bool {
     }
 }
 
-/// A load shows what is in memory.
-fn read(memory: &mut Memory, beginning: &mut Beginning, access: &Access, bytes: &[u8]) {
+/// A load shows what is in memory. Was something else known to be there?
+fn read(memory: &mut Memory, beginning: &mut Beginning, access: &Access, bytes: &[u8]) -> bool {
     if memory.number(access.address.0, access.size) == Some(access.value) {
-        return;
+        return false;
     }
+    let mut surprising = false;
     for (n, &byte) in bytes.iter().enumerate() {
         let address = access.address.0.wrapping_add(n as u64);
         let as_known = match memory.get(address) {
@@ -342,9 +349,11 @@ fn read(memory: &mut Memory, beginning: &mut Beginning, access: &Access, bytes: 
         };
         // Where it is another value, something wrote it that nobody recorded.
         if !as_known {
+            surprising |= memory.get(address) != Byte::Lost;
             memory.put(address, byte);
         }
     }
+    surprising
 }
 
 /// Where an access was says what the base register was; a whole register that was stored, what was in it.

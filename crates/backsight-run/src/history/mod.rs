@@ -21,6 +21,7 @@
 //! ```
 
 mod chunk;
+mod instructions;
 mod machine;
 mod memory;
 mod operands;
@@ -30,6 +31,7 @@ mod states;
 mod tests;
 
 pub use chunk::Hit;
+pub use instructions::Instructions;
 pub use search::Wanted;
 
 use crate::retired::{RetiredError, RetiredReader};
@@ -140,6 +142,13 @@ impl<'b> HistoryBuilder<'b> {
         })
     }
 
+    /// No registers: what the accesses say of memory is all that is asked for, and they may not be all that there were.
+    #[must_use]
+    pub fn memory_only(mut self) -> Self {
+        self.machine.executes = false;
+        self
+    }
+
     /// Takes the next item.
     ///
     /// # Errors
@@ -192,6 +201,7 @@ impl<'b> HistoryBuilder<'b> {
             counts: counts.clone(),
             threads: mem::take(&mut self.writer.threads),
             disagreements: self.machine.state.disagreements,
+            surprises: self.machine.state.surprises,
             has_data: self.accesses > 0,
             machine: self.machine,
             beginning: self.beginning,
@@ -211,6 +221,7 @@ pub struct History {
     counts: BTreeMap<u32, u64>,
     threads: BTreeMap<u32, Vec<(u64, usize)>>,
     disagreements: u64,
+    surprises: u64,
     has_data: bool,
     machine: Machine,
     beginning: Beginning,
@@ -272,6 +283,11 @@ impl History {
         self.isa
     }
 
+    /// Are registers known, as far as they can be?
+    pub fn has_registers(&self) -> bool {
+        self.machine.executes
+    }
+
     /// Has it loads and stores at all?
     pub fn has_data(&self) -> bool {
         self.has_data
@@ -292,6 +308,12 @@ impl History {
         self.disagreements
     }
 
+    /// How many loads brought something else than was known to be there: what wrote it is not in the recording, and before such a load an
+    /// older value is shown.
+    pub fn surprises(&self) -> u64 {
+        self.surprises
+    }
+
     /// Instructions of all threads: moments are from 0 to this.
     pub fn instructions(&self) -> u64 {
         self.instructions
@@ -305,7 +327,13 @@ impl History {
     /// What is known after so many instructions of all threads; after the last one at most.
     pub fn at(&mut self, instructions: u64) -> Moment<'_> {
         let next = self.seek(instructions.min(self.instructions));
-        Moment { state: &self.machine.state, beginning: &self.beginning, data: self.has_data, next }
+        Moment {
+            state: &self.machine.state,
+            beginning: &self.beginning,
+            data: self.has_data,
+            registers: self.machine.executes,
+            next,
+        }
     }
 
     /// The number that the instruction has among all threads that comes after so many of this thread; at its end, the one after
@@ -377,6 +405,7 @@ pub struct Moment<'h> {
     state: &'h State,
     beginning: &'h Beginning,
     data: bool,
+    registers: bool,
     next: Option<Address>,
 }
 
@@ -404,7 +433,7 @@ impl Moment<'_> {
 
     /// A register of any thread.
     pub fn register_of(&self, thread: u32, number: u16) -> Option<u64> {
-        self.state.registers(thread)?.get(number)
+        self.state.registers(thread).filter(|_| self.registers)?.get(number)
     }
 
     /// A byte of memory.

@@ -15,6 +15,8 @@ pub struct Wanted {
     pub reads: bool,
     /// Those that write; what the system wrote counts.
     pub writes: bool,
+    /// Those of this thread; `None`: of any.
+    pub thread: Option<u32>,
 }
 
 impl Wanted {
@@ -48,7 +50,8 @@ fn hits<'a>(
         let (address, length, store, system) = effect(item)?;
         // What was there before the first instruction, nobody wrote.
         let instruction = count.checked_sub(1)?;
-        wanted.is_in(address.0, length, store).then_some(Hit {
+        let is_by_it = wanted.thread.is_none_or(|wanted| wanted == thread);
+        (is_by_it && wanted.is_in(address.0, length, store)).then_some(Hit {
             instruction,
             thread,
             address,
@@ -74,6 +77,19 @@ impl History {
         let start = self.chunks.partition_point(|chunk| chunk.first <= moment).saturating_sub(1);
         (start..self.chunks.len()).find_map(|chunk| {
             self.hit_in(chunk, wanted, |mut hits| Iterator::find(&mut hits, |hit| hit.instruction >= moment))
+        })
+    }
+
+    /// The first access of an instruction, by its number among all threads.
+    pub fn access_by(&mut self, instruction: u64, wanted: &Wanted) -> Option<Hit> {
+        let start = self.chunks.partition_point(|chunk| chunk.first <= instruction).saturating_sub(1);
+        // What belongs to it may be in the chunk of the next one.
+        let end = self.chunks.partition_point(|chunk| chunk.first <= instruction.saturating_add(1));
+        (start..end).find_map(|chunk| {
+            self.hit_in(chunk, wanted, |hits| {
+                let mut rest = hits.skip_while(|hit| hit.instruction < instruction);
+                rest.next().filter(|hit| hit.instruction == instruction)
+            })
         })
     }
 

@@ -123,8 +123,20 @@ fn what_was_read_before_it_was_written_was_there_from_the_beginning() {
     assert_eq!(bytes, [Some(3), None, Some(7), Some(7)]);
     assert_eq!(history.at(0).register(11), None);
     assert_eq!((history.at(1).register(11), history.at(3).register(11)), (Some(7), Some(3)));
+    assert_eq!(history.surprises(), 0);
     // Where the load was says what its base register was.
     assert_eq!(history.at(3).register(2), Some(0x8000));
+}
+
+#[test]
+fn loads_of_what_nobody_was_seen_to_write_are_counted() {
+    let loads = |values: &[u64]| {
+        let turn = |&value: &u64| [instruction(0x1000, LD), access(0x8000, value, false)];
+        let items: Vec<Execution> =
+            [register(2, 0x8000)].into_iter().chain(values.iter().flat_map(turn)).collect();
+        history(&items, &Budget::of(Door::History, None, 0)).surprises()
+    };
+    assert_eq!((loads(&[7, 7, 7]), loads(&[7, 8, 8, 7])), (0, 2));
 }
 
 #[test]
@@ -189,6 +201,33 @@ fn threads_have_registers_of_their_own_and_numbers() {
     let end = history.number_of(2, 26_666).unwrap();
     assert_eq!(history.at(end).register_of(2, 10), Some(200 + 26_666));
     assert_eq!((history.number_of(2, 26_667), history.number_of(3, 0)), (None, None));
+    for thread in 0..4 {
+        let count = history.threads().get(&thread).copied().unwrap_or(0);
+        assert_eq!(history.instructions_by(thread).count() as u64, count);
+    }
+}
+
+#[test]
+fn accesses_are_found_by_the_thread_that_made_them() {
+    let stored = access(0x8000, 9, true);
+    let turn = |thread| [Execution::Thread(thread), instruction(0x1000, SD), stored];
+    let items: Vec<Execution> = [0, 1, 1, 0, 2].into_iter().flat_map(turn).collect();
+    let mut history = history(&items, &Budget::of(Door::History, None, 0));
+    let any = Wanted { address: 0x8000, length: 1, reads: false, writes: true, thread: None };
+    let mut last = |moment, thread| {
+        history.last_access(moment, &Wanted { thread, ..any }).map(|hit| (hit.instruction, hit.thread))
+    };
+    assert_eq!(
+        (last(5, None), last(5, Some(1)), last(2, Some(1))),
+        (Some((4, 2)), Some((2, 1)), Some((1, 1)))
+    );
+    assert_eq!((last(3, Some(0)), last(1, Some(1))), (Some((0, 0)), None));
+    let next = history.next_access(1, &Wanted { thread: Some(0), ..any });
+    assert_eq!(next.map(|hit| hit.instruction), Some(3));
+    assert!((0..5).all(|number| history.access_by(number, &any).is_some()));
+    assert_eq!(history.access_by(1, &Wanted { thread: Some(0), ..any }), None);
+    assert_eq!(history.access_by(1, &Wanted { address: 0x8008, ..any }), None);
+    assert_eq!(history.access_by(5, &any), None);
 }
 
 #[test]
@@ -196,7 +235,7 @@ fn who_touched_memory_is_found_forwards_and_backwards() {
     let items = counting(150_000);
     let mut history = history(&items, &Budget::new(1 << 30));
     let end = history.instructions();
-    let wanted = Wanted { address: 0x8000 + 8 * 5 + 3, length: 2, reads: false, writes: true };
+    let wanted = Wanted { address: 0x8000 + 8 * 5 + 3, length: 2, reads: false, writes: true, thread: None };
     // Turn 5 of each 4096; the store is the second instruction of a turn.
     let turn = (150_000u64 - 6) / 4096 * 4096 + 5;
     let hit = history.last_access(end, &wanted).unwrap();
