@@ -450,6 +450,7 @@ impl<'c> Counter<'c> {
         hart.way = Way::Exception;
     }
 
+    #[inline(never)]
     fn count_cycles(&mut self, cycles: u64) {
         self.hart.counts_cycles = true;
         if self.keeps_first_count(Some(cycles)) {
