@@ -179,7 +179,7 @@ fn counted(profile: &Profile) -> BTreeMap<Symbol, (String, FunctionCounts)> {
 }
 
 /// The files that have a function of each name.
-fn modules_of<'a, T>(names: &'a BTreeMap<Symbol, T>) -> HashMap<&'a str, Vec<&'a str>> {
+fn modules_of<T>(names: &BTreeMap<Symbol, T>) -> HashMap<&str, Vec<&str>> {
     let mut modules: HashMap<&str, Vec<&str>> = HashMap::new();
     for (module, symbol) in names.keys() {
         modules.entry(symbol).or_default().push(module);

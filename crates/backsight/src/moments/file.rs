@@ -359,8 +359,8 @@ mod tests {
             contexts.set(4, Context::riscv(3, false), Isa::Rv32);
             let place = Place { instructions: number * 130_000, time, first_time, position: None };
             let stack = SavedStack {
-                top: if number % 2 == 0 { 1 } else { NONE },
-                frames: if number % 2 == 0 { 2 } else { 0 },
+                top: if number.is_multiple_of(2) { 1 } else { NONE },
+                frames: if number.is_multiple_of(2) { 2 } else { 0 },
                 forgotten: number,
                 departure: Departure::Exception { return_address: Address(0x1234) },
                 is_lost: number == 3,

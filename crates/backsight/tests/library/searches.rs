@@ -62,7 +62,7 @@ fn check(capture: &Capture, what: &str, random: &mut Random) -> usize {
             for window in [Window::default(), part] {
                 let mut expected: Vec<Found> = Vec::new();
                 let each = &mut |hit: &backsight::moments::Hit| {
-                    expected.push((hit.place.instructions, hit.hart, hit.event.clone()));
+                    expected.push((hit.place.instructions, hit.hart, hit.event));
                     ControlFlow::Continue(())
                 };
                 plain.find(&capture.execution(), source, window, &wanted, each).unwrap();
@@ -71,7 +71,7 @@ fn check(capture: &Capture, what: &str, random: &mut Random) -> usize {
                     let decode = capture.execution().threads(threads);
                     let mut given: Vec<Found> = Vec::new();
                     let each = &mut |hit: &backsight::moments::Hit| {
-                        given.push((hit.place.instructions, hit.hart, hit.event.clone()));
+                        given.push((hit.place.instructions, hit.hart, hit.event));
                         ControlFlow::Continue(())
                     };
                     indexed.find(&decode, source, window, &wanted, each).unwrap();
