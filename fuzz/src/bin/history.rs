@@ -38,10 +38,10 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let backwards: Vec<_> = moments.iter().rev().map(|&moment| seen(&mut history, moment)).collect();
     assert!(forwards.iter().eq(backwards.iter().rev()));
     for address in [0x1000, u64::MAX, 0] {
-        let wanted = Wanted { address, length: 8, reads: true, writes: true };
+        let wanted = Wanted { address, length: 8, reads: true, writes: true, thread: None };
         let last = history.last_access(end, &wanted);
         assert!(last.is_none_or(|hit| hit.instruction < end));
-        // Whoever is found from one end is found from the other one, too.
+        // What is found from one end is found from the other one, too.
         assert_eq!(history.next_access(0, &wanted).is_some(), last.is_some());
         if let Some(hit) = last {
             assert_eq!(
