@@ -36,6 +36,14 @@ fn words_that_are_turned_round_are_turned_back() {
 }
 
 #[test]
+fn blanks_between_digits_may_be_longer_than_a_byte() {
+    let digits: Vec<String> = framed().iter().map(|byte| format!("{byte:02x}")).collect();
+    let reading = found(digits.join("\u{85}").as_bytes());
+    assert_eq!((reading.protocol, reading.steps), ("etm4", vec![Wrapping::Hexadecimal]));
+    Detection::of_bytes("bytes", b"r\t\xC2\x85\xF7*");
+}
+
+#[test]
 fn the_options_of_a_reading_open_what_was_found() {
     let reading = found(&framed());
     assert_eq!(reading.options(), ["--protocol", "etm4", "--framing", "coresight"]);

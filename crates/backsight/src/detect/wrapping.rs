@@ -81,7 +81,7 @@ fn digits(text: &str) -> Option<Vec<u8>> {
     let text = text.replace("0x", " ").replace("0X", " ");
     let is_between = |c: char| c.is_whitespace() || ",;{}".contains(c);
     // What was looked at may end within a word.
-    let whole = text.rfind(is_between).map_or(text.len(), |end| end + 1);
+    let whole = text.rmatch_indices(is_between).next().map_or(text.len(), |(at, one)| at + one.len());
     let (text, last) = text.split_at(whole);
     let mut bytes = Vec::new();
     for word in text.split(is_between).filter(|word| !word.is_empty()) {
