@@ -56,10 +56,7 @@ pub fn run(command: &IndexCommand) -> Result {
     let capture = arguments.open(images, *quiet)?;
     let identity = capture.identity()?;
     let decode = arguments.choose(capture.execution(), &capture, *quiet);
-    let threads = match command.threads {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        threads => threads,
-    };
+    let threads = decode.clone().threads(command.threads).thread_count();
     let index = capture.moments().index_of(&decode, threads)?;
     drop(decode);
     let bytes = index.to_bytes(identity);

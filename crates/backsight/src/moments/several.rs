@@ -30,10 +30,7 @@ impl<'c> Moments<'c> {
         threads: usize,
         make: impl Fn(&Source) -> S + Sync,
     ) -> Result<Vec<Taken<S>>> {
-        let threads = match threads {
-            0 => std::thread::available_parallelism().map_or(1, usize::from),
-            threads => threads,
-        };
+        let threads = decode.clone().threads(threads).thread_count();
         let take = |(source, window): (Source, Window), _| {
             let mut state = make(&source);
             let found = self.take(decode.clone(), &source, window, &mut state)?;
