@@ -7,8 +7,11 @@ mod visible;
 use std::fmt::Display;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, IsTerminal, Write};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
+use backsight::decode::Written;
+use backsight::listing::Put;
 pub use backsight::listing::counted;
 use backsight_capture::whole::{FilesInFolder, WholeFile, is_taken};
 use backsight_core::Printable;
@@ -166,6 +169,22 @@ impl Write for Output {
     fn flush(&mut self) -> io::Result<()> {
         self.writer.flush()
     }
+}
+
+/// A listing of the library, with what it writes put out by `put`: the failure of that is the outcome.
+pub fn listed<T>(
+    list: impl FnOnce(Put<'_>) -> backsight::Result<Option<T>>,
+    put: &mut dyn FnMut(Written<'_>) -> Result,
+) -> Result<T> {
+    let mut failure = None;
+    let found = list(&mut |written| match put(written) {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(refused) => {
+            failure = Some(refused);
+            ControlFlow::Break(())
+        }
+    })?;
+    found.ok_or_else(|| failure.unwrap_or(Failure::Enough))
 }
 
 /// What is at a place that results cannot be written to: as it was.

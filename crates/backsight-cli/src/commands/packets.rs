@@ -12,7 +12,7 @@ use clap::{Args, ValueEnum};
 
 use crate::args::{CaptureArgs, ImageArgs, OutputArgs};
 use crate::failure::{Failure, Result};
-use crate::output::{Output, say};
+use crate::output::{Output, listed, say};
 use crate::window::WindowArgs;
 
 /// List packets
@@ -148,16 +148,14 @@ fn list(command: &Packets, capture: &Capture, output: &mut Output) -> Result<Sum
     let writer = command.limit.into_iter().fold(writer, PacketWriter::limit);
     // A stream that somebody waits for is not gathered into pieces, and the first packets are found on one thread.
     let waits = command.capture.is_standard_input() || command.limit.is_some();
-    decode.threads(if waits { 1 } else { command.threads }).write(
-        |_| Ok(writer.clone()),
-        |written| match written {
-            Written::Text(text) => output.put(|out| out.write_all(text)),
-            Written::Buffer(buffer) if named => {
-                output.put(|out| writeln!(out, "# buffer {}", Printable(buffer.name())))
-            }
-            Written::Buffer(_) => Ok(()),
-        },
-    )
+    let decode = decode.threads(if waits { 1 } else { command.threads });
+    listed(|put| writer.write(decode, put), &mut |written| match written {
+        Written::Text(text) => output.put(|out| out.write_all(text)),
+        Written::Buffer(buffer) if named => {
+            output.put(|out| writeln!(out, "# buffer {}", Printable(buffer.name())))
+        }
+        Written::Buffer(_) => Ok(()),
+    })
 }
 
 /// Counts the first so many packets by kind.

@@ -349,6 +349,12 @@ impl<'i> ExecutionWriter<'i> {
         }
     }
 
+    /// Does what is listed of a window depend on what came before it?
+    pub(super) fn needs_all(&self) -> bool {
+        !matches!(self.style.detail, Detail::Ranges | Detail::Instructions)
+            || self.style.format == ExecutionFormat::Opencsd
+    }
+
     /// Writes one event of a hart; `index` finds where in the capture it was reported.
     pub fn event(&mut self, hart: u16, index: &dyn Fn() -> u64, event: &Event) {
         if self.harts.get(self.current).is_none_or(|known| known.number != hart) && !self.turn_to(hart) {

@@ -11,7 +11,8 @@ use backsight_profile::CountOptions;
 
 use super::{Bench, Work};
 use crate::args::CaptureArgs;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
+use crate::output::listed;
 
 /// What comes of execution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,18 +54,18 @@ impl<'c> Listing<'c> {
         }
         let code = self.capture.code()?;
         let (style, counts) = (Style { format, detail, ..Style::default() }, Arc::<ListedCounts>::default());
-        let writer = |source: &Source| {
+        let make = |source: &Source| {
             let filter = Filter::new(&FilterOptions::default(), || code.of(source))?;
-            let code = code.seen_by(source);
-            Ok::<_, Failure>(ExecutionWriter::new(style, source, code, filter, Arc::clone(&counts)))
+            Ok(ExecutionWriter::new(style, source, code.seen_by(source), filter, Arc::clone(&counts)))
         };
         let mut text = 0;
-        let summary = decode.write(writer, |portion| {
-            if let Written::Text(lines) = portion {
+        let mut put = |written: Written<'_>| {
+            if let Written::Text(lines) = written {
                 text += lines.len() as u64;
             }
             Ok(())
-        })?;
+        };
+        let summary = listed(|put| ExecutionWriter::write(decode, &make, put), &mut put)?;
         let instructions = summary.statistics().instructions;
         Ok(Work { bytes, packets: summary.packets(), instructions, text })
     }

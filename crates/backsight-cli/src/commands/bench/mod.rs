@@ -4,10 +4,9 @@ mod listing;
 
 use std::time::{Duration, Instant};
 
-use backsight::decode::{Consumer, Counts, Execution, Kind, Number, Session};
-use backsight::flow::PathId;
-use backsight::frame::{Batch, Demultiplexer};
-use backsight::{Buffer, Capture, Event, Item};
+use backsight::decode::{Counts, Execution, Number, Session, demultiplex};
+use backsight::frame::Demultiplexer;
+use backsight::{Buffer, Capture};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
@@ -233,8 +232,8 @@ fn read(buffer: &Buffer, each: &mut dyn FnMut(&[u8])) -> Result {
 /// What is measured: a stage of the library, for one buffer.
 enum Measured<'c> {
     Frames(Box<Demultiplexer>),
-    Packets(Passes<'c, Counts<Number>>),
-    Flow(Passes<'c, Execution>),
+    Packets(Session<'c, Counts<Number>>),
+    Flow(Session<'c, Execution>),
     /// The same as commands do it, on so many threads.
     Threads(Threads<'c>),
     /// What a command does.
@@ -260,74 +259,9 @@ impl Threads<'_> {
         }
         let decode = self.arguments.choose(self.capture.execution(), self.capture, true);
         let decode = decode.only(&self.buffer).any_order().positions(false).threads(self.threads);
-        let (summary, sums) = decode.consume(|_| Instructions::default())?;
-        let instructions = sums.into_iter().map(|(_, sum)| sum.0).sum();
+        let (summary, instructions) = decode.sum_instructions()?;
         Ok(Work { bytes, packets: summary.packets(), instructions, text: 0 })
     }
-}
-
-/// The instructions of all ranges that came.
-#[derive(Default)]
-struct Instructions(u64);
-
-impl Consumer<Event> for Instructions {
-    const TAKES_PATHS: bool = true;
-
-    #[inline(always)]
-    fn item(&mut self, item: Item<'_, Event>) {
-        self.0 += instructions_of(&item.value);
-    }
-
-    #[inline(always)]
-    fn path<'a>(&mut self, _: PathId, _: u16, items: impl Iterator<Item = Item<'a, Event>>) {
-        self.0 += items.map(|item| instructions_of(&item.value)).sum::<u64>();
-    }
-
-    fn can_join(&self) -> bool {
-        true
-    }
-
-    fn join(&mut self, later: Self) {
-        self.0 += later.0;
-    }
-}
-
-#[inline(always)]
-fn instructions_of(event: &Event) -> u64 {
-    match event {
-        Event::Range(range) => range.instructions.into(),
-        _ => 0,
-    }
-}
-
-/// A session for a buffer, and how many packets it had decoded before a pass.
-struct Passes<'c, K: Kind> {
-    session: Session<'c, K>,
-    packets: u64,
-}
-
-impl<'c, K: Kind> Passes<'c, K> {
-    fn new(session: Session<'c, K>) -> Self {
-        Self { session, packets: 0 }
-    }
-
-    fn pass(&mut self, contents: &Contents<'_>, consumer: &mut impl Consumer<K::Value>) -> Result<Work> {
-        let Self { session, packets } = self;
-        let mut bytes = 0;
-        contents.blocks(&mut |block| {
-            bytes += block.len() as u64;
-            // It never has enough.
-            let _ = session.feed(block, consumer);
-        })?;
-        let _ = session.finish(consumer);
-        Ok(Work { bytes, packets: since(session, packets), ..Work::default() })
-    }
-}
-
-/// How many packets a session has decoded since there were so many.
-fn since<K: Kind>(session: &mut Session<'_, K>, packets: &mut u64) -> u64 {
-    let before = std::mem::replace(packets, session.summary().packets());
-    *packets - before
 }
 
 impl<'c> Measured<'c> {
@@ -346,49 +280,44 @@ impl<'c> Measured<'c> {
             }
             Stage::Packets => {
                 let decode = command.capture.choose(capture.packets(), capture, true);
-                Self::Packets(Passes::new(decode.counter().only(buffer.name()).any_order().session()?))
+                Self::Packets(decode.counter().only(buffer.name()).any_order().session()?)
             }
             Stage::Flow => {
                 let decode = command.capture.choose(capture.execution(), capture, true);
-                let decode = decode.only(buffer.name()).any_order().positions(false);
-                Self::Flow(Passes::new(decode.session()?))
+                Self::Flow(decode.only(buffer.name()).any_order().positions(false).session()?)
             }
         })
     }
 
     fn pass(&mut self, contents: &Contents<'_>, threads: usize) -> Result<Work> {
-        match self {
+        let (mut bytes, mut outcome) = (0, Ok(()));
+        let mut blocks = |each: &mut dyn FnMut(&[u8])| {
+            outcome = contents.blocks(&mut |block| {
+                bytes += block.len() as u64;
+                each(block);
+            });
+        };
+        let (packets, instructions) = match self {
             Self::Frames(demultiplexer) => {
-                let mut work = Work::default();
-                contents.blocks(&mut |block| {
-                    work.bytes += block.len() as u64;
-                    demultiplexer.feed(block, &mut |batch| {
-                        if let Batch::Data { bytes, .. } = batch {
-                            std::hint::black_box(bytes);
-                        }
-                    });
-                })?;
-                demultiplexer.finish(&mut |_| {});
-                demultiplexer.reset();
-                Ok(work)
+                demultiplex(demultiplexer, &mut blocks);
+                (0, 0)
             }
-            Self::Packets(passes) => passes.pass(contents, &mut ()),
-            Self::Flow(passes) => {
-                let mut sum = Instructions::default();
-                let work = passes.pass(contents, &mut sum)?;
-                Ok(Work { instructions: sum.0, ..work })
+            Self::Packets(session) => (session.count(&mut blocks), 0),
+            Self::Flow(session) => session.sum_instructions(&mut blocks),
+            Self::Listing(listing) => {
+                return listing.pass(contents.buffer.size().unwrap_or_default(), threads);
             }
-            Self::Listing(listing) => listing.pass(contents.buffer.size().unwrap_or_default(), threads),
-            Self::Threads(threads) => threads.pass(contents.buffer.size().unwrap_or_default()),
-        }
+            Self::Threads(threads) => return threads.pass(contents.buffer.size().unwrap_or_default()),
+        };
+        outcome.map(|()| Work { bytes, packets, instructions, text: 0 })
     }
 
     /// Why some bytes are not decoded, in words.
     fn undecoded(&mut self) -> Vec<String> {
         let summary = match self {
             Self::Frames(_) | Self::Threads(_) | Self::Listing(_) => return Vec::new(),
-            Self::Packets(passes) => passes.session.summary(),
-            Self::Flow(passes) => passes.session.summary(),
+            Self::Packets(session) => session.summary(),
+            Self::Flow(session) => session.summary(),
         };
         summary.buffers.iter().flat_map(|buffer| buffer.why_undecoded()).collect()
     }

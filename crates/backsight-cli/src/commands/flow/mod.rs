@@ -13,14 +13,14 @@ use backsight::decode::{Summary, Written};
 use backsight::image::Naming;
 use backsight::listing::{
     BranchWriter, Detail, EventNames, ExecutionFormat, ExecutionWriter, Filter, FilterOptions, ListedCounts,
-    Printable, Style,
+    MessageWriter, Printable, Style,
 };
 use backsight::{Capture, Source};
 use clap::{Args, ValueEnum};
 
 use crate::args::{CaptureArgs, ImageArgs, OutputArgs, parse_number, parse_range};
 use crate::failure::{Failure, Result};
-use crate::output::{Output, say};
+use crate::output::{Output, listed, say};
 use crate::window::{WindowArgs, Windows};
 
 /// List what was executed
@@ -332,47 +332,41 @@ fn list(
     let filter = command.filter.options();
     let several = arguments.chooses_several(capture);
     let named = several && matches!(command.format, Format::Text | Format::Opencsd);
-    let write = |written: Written<'_>| match written {
+    let mut put = |written: Written<'_>| match written {
         Written::Text(text) => output.put_lines(text),
         Written::Buffer(buffer) if named => {
             output.put(|out| writeln!(out, "# buffer {}", Printable(buffer.name())))
         }
         Written::Buffer(_) => Ok(()),
     };
-    if let Some(how) = command.messages {
-        let writer =
-            |source: &Source| Ok::<_, Failure>(messages::writer(how, command.format, source, several));
+    let execution = || {
         let decode = arguments.choose(capture.execution(), capture, quiet).threads(command.threads);
-        return decode.write(writer, write);
+        decode.strict_image(command.strict_image)
+    };
+    if let Some(how) = command.messages {
+        let make = |source: &Source| Ok(messages::writer(how, command.format, source, several));
+        return listed(|put| MessageWriter::write(execution(), &make, put), &mut put);
     }
+    let filter_of = |source: &Source| Filter::new(&filter, || code.of(source));
     if command.format == Format::Branches {
         let names = EventNames(command.event.iter().cloned().collect::<BTreeMap<_, _>>());
-        let writer = |source: &Source| {
-            Ok::<_, Failure>(BranchWriter::new(Filter::new(&filter, || code.of(source))?, names.clone()))
-        };
-        return match branches_need_code(command, capture)? {
-            true => {
-                let decode = arguments.choose(capture.execution(), capture, quiet).threads(command.threads);
-                decode.strict_image(command.strict_image).positions(false).write(writer, write)
-            }
-            false => {
-                let decode = arguments.choose(capture.branches(), capture, quiet).threads(command.threads);
-                decode.positions(false).write(writer, write)
-            }
-        };
+        let make = |source: &Source| Ok(BranchWriter::new(filter_of(source)?, names.clone()));
+        if branches_need_code(command, capture)? {
+            let decode = execution().positions(false);
+            return listed(|put| BranchWriter::write(decode, &make, put), &mut put);
+        }
+        let decode = arguments.choose(capture.branches(), capture, quiet).threads(command.threads);
+        let decode = decode.positions(false);
+        return listed(|put| BranchWriter::write_from_packets(decode, &make, put), &mut put);
     }
     let style = command.style(several);
     let positions = matches!(style.format, ExecutionFormat::Json | ExecutionFormat::Opencsd);
-    let decode = arguments.choose(capture.execution(), capture, quiet);
-    let decode = decode.as_opencsd(style.format == ExecutionFormat::Opencsd);
-    decode.threads(command.threads).strict_image(command.strict_image).positions(positions).write(
-        |source| {
-            let filter = Filter::new(&filter, || code.of(source))?;
-            let filter = filter.harts(&command.hart);
-            Ok(ExecutionWriter::new(style, source, code.seen_by(source), filter, Arc::clone(counts)))
-        },
-        write,
-    )
+    let decode = execution().as_opencsd(style.format == ExecutionFormat::Opencsd).positions(positions);
+    let make = |source: &Source| {
+        let filter = filter_of(source)?.harts(&command.hart);
+        Ok(ExecutionWriter::new(style, source, code.seen_by(source), filter, Arc::clone(counts)))
+    };
+    listed(|put| ExecutionWriter::write(decode, &make, put), &mut put)
 }
 
 /// Are the targets of branches in the code, for the sources that are wanted? A list has them from one place only.

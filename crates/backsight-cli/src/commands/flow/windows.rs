@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use backsight::Capture;
+use backsight::decode::Written;
 use backsight::listing::{
-    BranchWriter, Detail, EventNames, ExecutionFormat, ExecutionWriter, Filter, ListedCounts, Printable,
+    BranchWriter, EventNames, ExecutionFormat, ExecutionWriter, Filter, ListedCounts, Printable,
 };
 
 use super::{Flow, Format, messages};
 use crate::failure::Result;
 use crate::index_file;
-use crate::output::Output;
+use crate::output::{Output, listed};
 use crate::window::Windows;
 
 /// Lists a window of each source, one after the other.
@@ -44,24 +45,25 @@ pub(super) fn list(
             output.put(|out| writeln!(out, "# buffer {}", Printable(source.buffer())))?;
         }
         let filter = Filter::new(&filter, || code.of(source))?.harts(&command.hart);
-        let mut put = |text: &[u8]| output.put_lines(text);
-        let decode = decode.clone();
+        let mut put = |written: Written<'_>| match written {
+            Written::Text(text) => output.put_lines(text),
+            Written::Buffer(_) => Ok(()),
+        };
+        let (decode, place) = (decode.clone(), (source, *window));
         let found = match (command.messages, command.format) {
             (Some(how), format) => {
                 let writer = messages::writer(how, format, source, several);
-                moments.write(decode, source, *window, (writer, false), &mut put)?
+                listed(|put| writer.write_window(&moments, decode, place, put), &mut put)?
             }
             (None, Format::Branches) => {
                 let names = EventNames(command.event.iter().cloned().collect::<BTreeMap<_, _>>());
                 let writer = BranchWriter::new(filter, names);
-                moments.write(decode, source, *window, (writer, true), &mut put)?
+                listed(|put| writer.write_window(&moments, decode, place, put), &mut put)?
             }
             (None, _) => {
-                let needs_all = !matches!(style.detail, Detail::Ranges | Detail::Instructions)
-                    || style.format == ExecutionFormat::Opencsd;
                 let seen = code.seen_by(source);
                 let writer = ExecutionWriter::new(style, source, seen, filter, Arc::clone(counts));
-                moments.write(decode, source, *window, (writer, needs_all), &mut put)?
+                listed(|put| writer.write_window(&moments, decode, place, put), &mut put)?
             }
         };
         windows.add(source, &found, command.output.quiet);
