@@ -98,7 +98,7 @@ impl DataArgs {
 
     fn decompress(
         &self,
-        input: impl Read,
+        input: impl Read + Send,
         memory: &[InitialMemory<'_>],
         budget: &Budget,
         named: &dyn Fn(&dyn std::fmt::Display) -> Failure,
@@ -155,13 +155,13 @@ fn found_recording(replay: &Replay<'_>, arguments: &CaptureArgs) -> Result<Optio
 }
 
 /// Are there loads or stores among the first items? What is wrong with the file is said where it is read.
-fn has_accesses(input: impl Read) -> bool {
+fn has_accesses(input: impl Read + Send) -> bool {
     let Ok(reader) = RetiredReader::new(input) else { return true };
     reader.take(MOST_WITHOUT).any(|item| matches!(item, Ok(Execution::Access(_)) | Err(_)))
 }
 
 fn read(
-    input: impl Read,
+    input: impl Read + Send,
     memory: &[InitialMemory<'_>],
     budget: &Budget,
 ) -> std::result::Result<History, HistoryError> {

@@ -11,8 +11,8 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use backsight::decode::Written;
-use backsight::listing::Put;
 pub use backsight::listing::counted;
+use backsight::listing::{Escape, Put, first_lines};
 use backsight_capture::whole::{FilesInFolder, WholeFile, is_taken};
 use backsight_core::Printable;
 
@@ -20,7 +20,7 @@ use crate::color::{self, Highlighter};
 use crate::failure::{Failure, Result};
 pub use inputs::Inputs;
 pub use signals::give_up_on_signals;
-use visible::{Escape, Visible};
+use visible::VisibleWriter;
 
 /// Says something to the user: lines on standard error. Names in it may come from a capture: whatever would move a
 /// terminal's cursor or change its colours is escaped. Where nobody listens any more, that is no reason to fail.
@@ -63,7 +63,7 @@ impl Write for Target {
 
 /// A buffered stream of results. A file is there when [`Output::finish`] is done, and not before.
 pub struct Output {
-    writer: BufWriter<Visible<Target>>,
+    writer: BufWriter<VisibleWriter<Target>>,
     name: PathBuf,
     is_terminal: bool,
     /// Lines that may yet be written.
@@ -107,7 +107,7 @@ impl Output {
                 (target, "standard output".into(), io::stdout().is_terminal())
             }
         };
-        let writer = BufWriter::with_capacity(1 << 16, Visible::new(target, escape));
+        let writer = BufWriter::with_capacity(1 << 16, VisibleWriter::new(target, escape));
         Ok(Self { writer, name, is_terminal, lines_left: None })
     }
 
@@ -125,7 +125,7 @@ impl Output {
     pub fn finish(mut self) -> Result {
         self.writer.flush().map_err(|error| self.failure(&error))?;
         let Self { writer, name, .. } = self;
-        match writer.into_inner().map(Visible::into_inner) {
+        match writer.into_inner().map(VisibleWriter::into_inner) {
             Ok(Target::Whole(file)) => file.finish().map_err(|error| not_written(&name, &error)),
             Ok(Target::Direct(_)) => Ok(()),
             Err(error) => Err(not_written(&name, error.error())),
@@ -144,12 +144,7 @@ impl Output {
     /// Writes lines, each with its end. After as many as there may be: [`Failure::Enough`].
     pub fn put_lines(&mut self, mut lines: &[u8]) -> Result {
         if let Some(left) = &mut self.lines_left {
-            let ends = lines.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
-            let wanted: Vec<usize> = ends.take(usize::try_from(*left).unwrap_or(usize::MAX)).collect();
-            *left -= wanted.len() as u64;
-            if *left == 0 {
-                lines = &lines[..wanted.last().copied().unwrap_or(0)];
-            }
+            lines = first_lines(lines, left);
         }
         self.put(|out| out.write_all(lines))?;
         if self.lines_left == Some(0) { Err(Failure::Enough) } else { Ok(()) }

@@ -137,9 +137,9 @@ pub trait ExecutionSink {
 
 /// Items one by one, for a closure.
 #[derive(Debug)]
-pub struct EachItem<'a, F>(pub &'a mut F);
+pub struct EachItem<'a, F: ?Sized>(pub &'a mut F);
 
-impl<F: FnMut(Execution)> ExecutionSink for EachItem<'_, F> {
+impl<F: FnMut(Execution) + ?Sized> ExecutionSink for EachItem<'_, F> {
     #[inline(always)]
     fn item(&mut self, item: Execution) {
         (self.0)(item);

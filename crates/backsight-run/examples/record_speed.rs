@@ -171,7 +171,7 @@ struct Kept {
 }
 
 impl Kept {
-    fn new(source: &mut impl ExecutionSource) -> Result<Self, Failed> {
+    fn new(source: &mut dyn ExecutionSource) -> Result<Self, Failed> {
         let stop = source.stop();
         let mut kept = Self { codes: Vec::new(), executed: Vec::new() };
         let mut numbers = std::collections::HashMap::new();

@@ -39,7 +39,7 @@ impl<R: BufRead> ExecutionSource for CommitLog<R> {
         self.stop.clone()
     }
 
-    fn run(&mut self, sink: &mut impl FnMut(Observation<'_>)) -> Result<Ending, Error> {
+    fn run(&mut self, sink: &mut dyn FnMut(Observation<'_>)) -> Result<Ending, Error> {
         let Self { name, input, reader, stop, .. } = self;
         let mut each = |item| sink(Observation::Execution(item));
         let mut line = Vec::new();

@@ -11,39 +11,32 @@ use crate::{Ended, Ending, Error, ExecutionSource, Observation, Stop};
 const PIECE: usize = 1 << 12;
 
 /// A file of retired instructions.
-pub struct RetiredFile<R> {
+pub struct RetiredFile<'r> {
     name: String,
-    reader: RetiredReader<R>,
+    reader: RetiredReader<'r>,
     threads: bool,
     stop: Stop,
 }
 
-impl<R: Read> RetiredFile<R> {
+impl<'r> RetiredFile<'r> {
     /// Opens a file that can be opened again: it is looked through once for its threads. `name` is for messages.
     ///
     /// # Errors
     /// If it cannot be opened, or is no file of retired instructions. What is wrong further on shows when it is run.
-    pub fn open(name: &str, mut open: impl FnMut() -> Result<R, Error>) -> Result<Self, Error> {
+    pub fn open<R: Read + Send + 'r>(
+        name: &str,
+        mut open: impl FnMut() -> Result<R, Error>,
+    ) -> Result<Self, Error> {
         let failed = |error| Error::Retired { name: name.to_owned(), error };
-        let mut first = RetiredReader::new(open()?).map_err(failed)?;
-        let mut threads = false;
-        while !threads {
-            let sink = &mut |item| threads |= matches!(item, Execution::Thread(1..));
-            match first.read_some(PIECE, sink) {
-                Ok(true) => {}
-                Ok(false) | Err(_) => break,
-            }
-        }
+        let threads = has_threads(RetiredReader::new(open()?).map_err(failed)?);
         let reader = RetiredReader::new(open()?).map_err(failed)?;
         Ok(Self { name: name.to_owned(), reader, threads, stop: Stop::new() })
     }
-}
 
-impl<R: Read> RetiredFile<R> {
     /// Reads piece by piece, until the end or a request to stop.
     fn read(
         &mut self,
-        mut piece: impl FnMut(&mut RetiredReader<R>) -> Result<bool, RetiredError>,
+        mut piece: impl FnMut(&mut RetiredReader<'r>) -> Result<bool, RetiredError>,
     ) -> Result<Ending, Error> {
         while !self.stop.is_requested() {
             let more = piece(&mut self.reader);
@@ -55,10 +48,22 @@ impl<R: Read> RetiredFile<R> {
     }
 }
 
-/// What is read, as observations.
-struct Observed<'a, F>(&'a mut F);
+/// Are there several threads, as far as the file can be read?
+fn has_threads(mut reader: RetiredReader<'_>) -> bool {
+    let mut threads = false;
+    while !threads {
+        let sink = &mut |item| threads |= matches!(item, Execution::Thread(1..));
+        if !matches!(reader.read_some(PIECE, sink), Ok(true)) {
+            break;
+        }
+    }
+    threads
+}
 
-impl<F: FnMut(Observation<'_>)> ExecutionSink for Observed<'_, F> {
+/// What is read, as observations.
+struct Observed<'a>(&'a mut dyn FnMut(Observation<'_>));
+
+impl ExecutionSink for Observed<'_> {
     #[inline]
     fn item(&mut self, item: Execution) {
         (self.0)(Observation::Execution(item));
@@ -70,7 +75,7 @@ impl<F: FnMut(Observation<'_>)> ExecutionSink for Observed<'_, F> {
     }
 }
 
-impl<R: Read> ExecutionSource for RetiredFile<R> {
+impl ExecutionSource for RetiredFile<'_> {
     fn isa(&self) -> Isa {
         self.reader.isa()
     }
@@ -83,12 +88,12 @@ impl<R: Read> ExecutionSource for RetiredFile<R> {
         self.stop.clone()
     }
 
-    fn run(&mut self, sink: &mut impl FnMut(Observation<'_>)) -> Result<Ending, Error> {
+    fn run(&mut self, sink: &mut dyn FnMut(Observation<'_>)) -> Result<Ending, Error> {
         let mut each = |item| sink(Observation::Execution(item));
         self.read(|reader| reader.read_some(PIECE, &mut each))
     }
 
-    fn run_blocks(&mut self, sink: &mut impl FnMut(Observation<'_>)) -> Result<Ending, Error> {
+    fn run_blocks(&mut self, sink: &mut dyn FnMut(Observation<'_>)) -> Result<Ending, Error> {
         let mut observed = Observed(sink);
         self.read(|reader| reader.read_blocks(PIECE, &mut observed))
     }

@@ -123,11 +123,11 @@ impl ExecutionSource for SimulatedProgram {
         self.stop.clone()
     }
 
-    fn run(&mut self, sink: &mut impl FnMut(Observation<'_>)) -> Result<Ending, Error> {
+    fn run(&mut self, sink: &mut dyn FnMut(Observation<'_>)) -> Result<Ending, Error> {
         Ok(self.run_observed::<false>(sink))
     }
 
-    fn run_blocks(&mut self, sink: &mut impl FnMut(Observation<'_>)) -> Result<Ending, Error> {
+    fn run_blocks(&mut self, sink: &mut dyn FnMut(Observation<'_>)) -> Result<Ending, Error> {
         Ok(self.run_observed::<true>(sink))
     }
 }

@@ -31,13 +31,13 @@ pub trait ExecutionSource {
     ///
     /// # Errors
     /// If there is nothing to execute, or what is read makes no sense. A program that fails or crashes is no error.
-    fn run(&mut self, sink: &mut impl FnMut(Observation<'_>)) -> Result<Ending, Error>;
+    fn run(&mut self, sink: &mut dyn FnMut(Observation<'_>)) -> Result<Ending, Error>;
 
     /// The same, with straight-line code as [blocks](Observation::Blocks) where the source knows it as such: that is faster.
     ///
     /// # Errors
     /// As for [`run`](Self::run).
-    fn run_blocks(&mut self, sink: &mut impl FnMut(Observation<'_>)) -> Result<Ending, Error> {
+    fn run_blocks(&mut self, sink: &mut dyn FnMut(Observation<'_>)) -> Result<Ending, Error> {
         self.run(sink)
     }
 }

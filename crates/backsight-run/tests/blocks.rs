@@ -30,7 +30,7 @@ impl<S: ExecutionSource> ExecutionSource for Single<S> {
         self.0.stop()
     }
 
-    fn run(&mut self, sink: &mut impl FnMut(Observation<'_>)) -> Result<Ending, Error> {
+    fn run(&mut self, sink: &mut dyn FnMut(Observation<'_>)) -> Result<Ending, Error> {
         self.0.run(&mut |seen| {
             assert!(!matches!(seen, Observation::Blocks(_)), "nobody asked for blocks");
             sink(seen);

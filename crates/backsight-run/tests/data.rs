@@ -50,7 +50,7 @@ fn emulated(path: &Path) -> Option<EmulatedProgram> {
 }
 
 /// What the first instructions do to memory.
-fn accesses(source: &mut impl ExecutionSource, limit: usize) -> Vec<(Retired, Vec<Access>)> {
+fn accesses(source: &mut dyn ExecutionSource, limit: usize) -> Vec<(Retired, Vec<Access>)> {
     let stop = source.stop();
     let mut executed: Vec<(Retired, Vec<Access>)> = Vec::new();
     let run = source.run(&mut |seen| match seen {
@@ -133,7 +133,7 @@ impl Memory {
 
 /// Runs a program; what it loads must be what was stored or what came from outside. Gives the results of its system
 /// calls, and how many bytes came.
-fn checked(source: &mut impl ExecutionSource, what: &str) -> (Vec<u64>, u64) {
+fn checked(source: &mut dyn ExecutionSource, what: &str) -> (Vec<u64>, u64) {
     let mut memory = Memory::default();
     let (mut results, mut bytes) = (Vec::new(), 0);
     let ending = source.run(&mut |seen| match seen {

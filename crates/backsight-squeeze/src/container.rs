@@ -153,16 +153,61 @@ const END: u8 = b'E';
 /// Compresses into a file.
 pub struct Writer<W> {
     output: W,
+    encoder: Encoder,
+    bytes: u64,
+}
+
+/// Makes the bytes of a file.
+struct Encoder {
+    /// What is not written yet.
+    ready: Vec<u8>,
     packer: Packer,
     unified: Option<UnifiedPacker>,
     chunks: u64,
     instructions: u64,
-    bytes: u64,
 }
 
 impl<W: Write> Writer<W> {
     /// Begins a file; `sections` are the program's, or none.
-    pub fn new(mut output: W, header: &Header, sections: Vec<Section>) -> Result<Self, ContainerError> {
+    pub fn new(output: W, header: &Header, sections: Vec<Section>) -> Result<Self, ContainerError> {
+        let mut writer = Self { output, encoder: Encoder::new(header, sections)?, bytes: 0 };
+        writer.hand_on()?;
+        Ok(writer)
+    }
+
+    /// Takes an item.
+    pub fn push(&mut self, item: &Execution) -> Result<(), ContainerError> {
+        self.encoder.push(item)?;
+        self.hand_on()
+    }
+
+    /// Takes straight-line code: the same file as from its instructions one by one.
+    pub fn push_block(&mut self, block: &RetiredBlock<'_>) -> Result<(), ContainerError> {
+        self.encoder.push_block(block)?;
+        self.hand_on()
+    }
+
+    fn hand_on(&mut self) -> Result<(), ContainerError> {
+        let ready = &mut self.encoder.ready;
+        if !ready.is_empty() {
+            self.output.write_all(ready)?;
+            self.bytes += ready.len() as u64;
+            ready.clear();
+        }
+        Ok(())
+    }
+
+    /// Ends the file. Gives the output, the number of instructions and of bytes.
+    pub fn finish(mut self) -> Result<(W, u64, u64), ContainerError> {
+        self.encoder.finish()?;
+        self.hand_on()?;
+        self.output.flush()?;
+        Ok((self.output, self.encoder.instructions, self.bytes))
+    }
+}
+
+impl Encoder {
+    fn new(header: &Header, sections: Vec<Section>) -> Result<Self, ContainerError> {
         header.scheme.check().map_err(|why| ContainerError::Scheme(BadScheme::Build(why)))?;
         header.data.check().map_err(ContainerError::Data)?;
         if header.data.replay && (sections.is_empty() || header.isa != Isa::Rv64) {
@@ -180,15 +225,12 @@ impl<W: Write> Writer<W> {
         all.extend(bytes);
         let sum = checksum(&all);
         all.extend(sum.to_le_bytes());
-        output.write_all(&all)?;
         let unified = header.data.replay.then(|| UnifiedPacker::new(sections.clone(), header.data.values()));
         let packer = Packer::new(&header.scheme, header.data, Code::new(header.isa, sections));
-        Ok(Self { output, packer, unified, chunks: 0, instructions: 0, bytes: all.len() as u64 })
+        Ok(Self { ready: all, packer, unified, chunks: 0, instructions: 0 })
     }
 
-    /// Takes an item.
-    #[inline]
-    pub fn push(&mut self, item: &Execution) -> Result<(), ContainerError> {
+    fn push(&mut self, item: &Execution) -> Result<(), ContainerError> {
         match &mut self.unified {
             None => self.pack(item),
             Some(unified) => unified.push(item).map_or(Ok(()), |part| self.put_part(&part)),
@@ -199,36 +241,38 @@ impl<W: Write> Writer<W> {
     fn pack(&mut self, item: &Execution) -> Result<(), ContainerError> {
         match self.packer.push(item)? {
             Some(chunk) => self.write(CHUNK, &chunk),
-            None => Ok(()),
+            None => {}
         }
+        Ok(())
     }
 
     fn put_part(&mut self, part: &Part) -> Result<(), ContainerError> {
         match part {
             Part::Items(items) => items.iter().try_for_each(|item| self.pack(item)),
             Part::Executed(chunk) => {
-                self.flush()?;
-                self.write(EXECUTED, chunk)
+                self.flush();
+                self.write(EXECUTED, chunk);
+                Ok(())
             }
         }
     }
 
     /// Writes what is packed.
-    fn flush(&mut self) -> Result<(), ContainerError> {
+    fn flush(&mut self) {
         let chunk = self.packer.flush();
-        if chunk == Chunk::default() { Ok(()) } else { self.write(CHUNK, &chunk) }
+        if chunk != Chunk::default() {
+            self.write(CHUNK, &chunk);
+        }
     }
 
-    /// Takes straight-line code: the same file as from its instructions one by one.
-    #[inline]
-    pub fn push_block(&mut self, block: &RetiredBlock<'_>) -> Result<(), ContainerError> {
+    fn push_block(&mut self, block: &RetiredBlock<'_>) -> Result<(), ContainerError> {
         if self.unified.is_none() && self.packer.push_block(block) {
             return Ok(());
         }
         block.instructions().try_for_each(|retired| self.push(&Execution::Instruction(retired)))
     }
 
-    fn write(&mut self, tag: u8, chunk: &Chunk) -> Result<(), ContainerError> {
+    fn write(&mut self, tag: u8, chunk: &Chunk) {
         let mut bytes = vec![tag];
         put_number(&mut bytes, chunk.records.instructions);
         put_number(&mut bytes, chunk.records.bits);
@@ -237,34 +281,30 @@ impl<W: Write> Writer<W> {
         parts.iter().for_each(|part| bytes.extend(*part));
         self.chunks += 1;
         self.instructions += chunk.records.instructions;
-        self.put(bytes)
+        self.put(&bytes);
     }
 
-    fn put(&mut self, mut bytes: Vec<u8>) -> Result<(), ContainerError> {
-        let sum = checksum(&bytes);
-        bytes.extend(sum.to_le_bytes());
-        self.bytes += bytes.len() as u64;
-        Ok(self.output.write_all(&bytes)?)
+    fn put(&mut self, bytes: &[u8]) {
+        self.ready.extend(bytes);
+        self.ready.extend(checksum(bytes).to_le_bytes());
     }
 
-    /// Ends the file. Gives the output, the number of instructions and of bytes.
-    pub fn finish(mut self) -> Result<(W, u64, u64), ContainerError> {
+    fn finish(&mut self) -> Result<(), ContainerError> {
         if let Some(part) = self.unified.as_mut().and_then(UnifiedPacker::flush) {
             self.put_part(&part)?;
         }
-        self.flush()?;
+        self.flush();
         let mut bytes = vec![END];
         put_number(&mut bytes, self.chunks);
         put_number(&mut bytes, self.instructions);
-        self.put(bytes)?;
-        self.output.flush()?;
-        Ok((self.output, self.instructions, self.bytes))
+        self.put(&bytes);
+        Ok(())
     }
 }
 
 /// Decompresses a file.
-pub struct Reader<R> {
-    input: Input<R>,
+pub struct Reader<'r> {
+    input: Input<'r>,
     header: Header,
     unpacker: Unpacker,
     unified: Option<UnifiedUnpacker>,
@@ -273,8 +313,8 @@ pub struct Reader<R> {
 }
 
 /// Bytes with their offset, and what was read since the last checksum.
-struct Input<R> {
-    input: R,
+struct Input<'r> {
+    input: Box<dyn Read + 'r>,
     offset: u64,
     seen: Vec<u8>,
 }
@@ -286,7 +326,7 @@ enum Stop {
     Damage(Damage),
 }
 
-impl<R: Read> Input<R> {
+impl Input<'_> {
     fn take(&mut self, length: usize) -> Result<usize, Stop> {
         let from = self.seen.len();
         // No more memory than there is input.
@@ -328,9 +368,13 @@ impl<R: Read> Input<R> {
     }
 }
 
-impl<R: Read> Reader<R> {
+impl<'r> Reader<'r> {
     /// Begins to read, with the program where it is needed.
-    pub fn new(input: R, program: Option<&Program>) -> Result<Self, ContainerError> {
+    pub fn new(input: impl Read + 'r, program: Option<&Program>) -> Result<Self, ContainerError> {
+        Self::of(Box::new(input), program)
+    }
+
+    fn of(input: Box<dyn Read + 'r>, program: Option<&Program>) -> Result<Self, ContainerError> {
         let mut input = Input { input, offset: 0, seen: Vec::new() };
         let header = match read_header(&mut input) {
             Ok(header) => header?,
@@ -370,12 +414,12 @@ impl<R: Read> Reader<R> {
     }
 
     /// Gives the items of the next chunk; `false` at the end.
-    pub fn next_chunk(&mut self, sink: &mut impl FnMut(Execution)) -> Result<bool, ContainerError> {
+    pub fn next_chunk(&mut self, sink: &mut dyn FnMut(Execution)) -> Result<bool, ContainerError> {
         self.next_blocks(&mut EachItem(sink))
     }
 
     /// The same, with straight-line code as blocks where nothing lies between its instructions.
-    pub fn next_blocks(&mut self, sink: &mut impl ExecutionSink) -> Result<bool, ContainerError> {
+    pub fn next_blocks(&mut self, sink: &mut dyn ExecutionSink) -> Result<bool, ContainerError> {
         let offset = self.input.offset;
         let instructions = self.instructions;
         let damaged = |damage| ContainerError::Damaged { offset, instructions, damage };
@@ -404,7 +448,7 @@ impl<R: Read> Reader<R> {
     }
 
     /// Reads everything to the end.
-    pub fn read(&mut self, sink: &mut impl FnMut(Execution)) -> Result<(), ContainerError> {
+    pub fn read(&mut self, sink: &mut dyn FnMut(Execution)) -> Result<(), ContainerError> {
         while self.next_chunk(sink)? {}
         Ok(())
     }
@@ -449,7 +493,7 @@ impl<R: Read> Reader<R> {
     }
 }
 
-fn read_header<R: Read>(input: &mut Input<R>) -> Result<Result<Header, ContainerError>, Stop> {
+fn read_header(input: &mut Input<'_>) -> Result<Result<Header, ContainerError>, Stop> {
     let at = input.take(MAGIC.len())?;
     if input.seen[at..] != MAGIC {
         return Ok(Err(ContainerError::NotAContainer));

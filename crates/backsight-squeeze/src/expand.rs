@@ -32,7 +32,7 @@ impl<'a> Expander<'a> {
     }
 
     /// Gives the items before the first instruction.
-    pub fn begin(&mut self, sink: &mut impl ExecutionSink) -> Result<(), Damage> {
+    pub fn begin(&mut self, sink: &mut dyn ExecutionSink) -> Result<(), Damage> {
         while let Some(note) = self.notes.next_at(0)? {
             match note {
                 Note::Item(item) => sink.item(item),
@@ -44,14 +44,14 @@ impl<'a> Expander<'a> {
 
     /// Takes the next path. After damage nothing more is given.
     #[inline]
-    pub fn push(&mut self, path: Path, code: &mut Code, sink: &mut impl ExecutionSink) {
+    pub fn push(&mut self, path: Path, code: &mut Code, sink: &mut dyn ExecutionSink) {
         if self.damage.is_ok() {
             self.damage = self.try_push(path, code, sink);
         }
     }
 
     #[inline]
-    fn try_push(&mut self, path: Path, code: &mut Code, sink: &mut impl ExecutionSink) -> Result<(), Damage> {
+    fn try_push(&mut self, path: Path, code: &mut Code, sink: &mut dyn ExecutionSink) -> Result<(), Damage> {
         match std::mem::replace(&mut self.waiting, Waiting::Nothing) {
             Waiting::Nothing => {}
             Waiting::Last(address, op) => self.give(address, op, path.start, sink)?,
@@ -74,7 +74,7 @@ impl<'a> Expander<'a> {
         path: Path,
         next: u64,
         code: &mut Code,
-        sink: &mut impl ExecutionSink,
+        sink: &mut dyn ExecutionSink,
     ) -> Result<(), Damage> {
         let Some(Instructions { number, code, last }) = code.instructions(path.start, path.count) else {
             let (address, op) = self.give_but_last(path, code, sink)?;
@@ -92,7 +92,7 @@ impl<'a> Expander<'a> {
         &mut self,
         path: Path,
         code: &mut Code,
-        sink: &mut impl ExecutionSink,
+        sink: &mut dyn ExecutionSink,
     ) -> Result<(u64, Op), Damage> {
         let mut at = path.start;
         let mut op = code.at(at).ok_or(Damage::NoCode(at))?;
@@ -107,7 +107,7 @@ impl<'a> Expander<'a> {
 
     /// Gives an instruction and what is noted after it.
     #[inline]
-    fn give(&mut self, address: u64, op: Op, next: u64, sink: &mut impl ExecutionSink) -> Result<(), Damage> {
+    fn give(&mut self, address: u64, op: Op, next: u64, sink: &mut dyn ExecutionSink) -> Result<(), Damage> {
         let end = address.wrapping_add(u64::from(op.size));
         self.given += 1;
         if self.notes.at() != self.given {
@@ -123,7 +123,7 @@ impl<'a> Expander<'a> {
         address: u64,
         op: Op,
         mut next: u64,
-        sink: &mut impl ExecutionSink,
+        sink: &mut dyn ExecutionSink,
     ) -> Result<(), Damage> {
         let end = address.wrapping_add(u64::from(op.size));
         let mut flip = false;
@@ -152,7 +152,7 @@ impl<'a> Expander<'a> {
     }
 
     /// Gives the last instruction. All notes must have been used.
-    pub fn finish(mut self, code: &mut Code, sink: &mut impl ExecutionSink) -> Result<(), Damage> {
+    pub fn finish(mut self, code: &mut Code, sink: &mut dyn ExecutionSink) -> Result<(), Damage> {
         self.damage?;
         let last = match self.waiting {
             Waiting::Nothing => None,

@@ -249,12 +249,12 @@ impl Unpacker {
     }
 
     /// Gives the items of the next chunk. What comes before damage is right, as far as can be told.
-    pub fn unpack(&mut self, chunk: &Chunk, sink: &mut impl FnMut(Execution)) -> Result<(), Damage> {
+    pub fn unpack(&mut self, chunk: &Chunk, sink: &mut dyn FnMut(Execution)) -> Result<(), Damage> {
         self.unpack_blocks(chunk, &mut EachItem(sink))
     }
 
     /// The same, with straight-line code as blocks where nothing lies between its instructions.
-    pub fn unpack_blocks(&mut self, chunk: &Chunk, sink: &mut impl ExecutionSink) -> Result<(), Damage> {
+    pub fn unpack_blocks(&mut self, chunk: &Chunk, sink: &mut dyn ExecutionSink) -> Result<(), Damage> {
         take_code(&chunk.code, &mut self.code)?;
         if self.cycles.is_untimed() && chunk.cycles.is_empty() && chunk.accesses.is_empty() {
             return self.restore(chunk, sink);
@@ -285,7 +285,7 @@ impl Unpacker {
     }
 
     /// Gives the items of a chunk without cycles and accesses.
-    fn restore(&mut self, chunk: &Chunk, sink: &mut impl ExecutionSink) -> Result<(), Damage> {
+    fn restore(&mut self, chunk: &Chunk, sink: &mut dyn ExecutionSink) -> Result<(), Damage> {
         let mut expander = Expander::new(&chunk.notes)?;
         expander.begin(sink)?;
         self.decompressor.unpack(&chunk.records, &mut self.code, &mut |path, code| {

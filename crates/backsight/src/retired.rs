@@ -46,7 +46,7 @@ impl<'c> RetiredInstructions<'c> {
     }
 
     /// Takes the next event of the source.
-    pub fn push(&mut self, item: &Item<'_, Event>, sink: &mut impl FnMut(Execution)) {
+    pub fn push(&mut self, item: &Item<'_, Event>, sink: &mut dyn FnMut(Execution)) {
         if let Some(window) = item.window {
             self.code.enter(window);
         }
@@ -73,12 +73,12 @@ impl<'c> RetiredInstructions<'c> {
     }
 
     /// Nothing more comes of this source.
-    pub fn finish(&mut self, sink: &mut impl FnMut(Execution)) {
+    pub fn finish(&mut self, sink: &mut dyn FnMut(Execution)) {
         self.lead_to(None, sink);
         self.hand_out_trap(Address(0), sink);
     }
 
-    fn enter(&mut self, context: Context, sink: &mut impl FnMut(Execution)) {
+    fn enter(&mut self, context: Context, sink: &mut dyn FnMut(Execution)) {
         self.space = self.code.space_of(&context);
         if self.context != Some(context) {
             // It is that of what follows.
@@ -90,7 +90,7 @@ impl<'c> RetiredInstructions<'c> {
         }
     }
 
-    fn range(&mut self, range: &Range, sink: &mut impl FnMut(Execution)) {
+    fn range(&mut self, range: &Range, sink: &mut dyn FnMut(Execution)) {
         self.lead_to(Some(range.start), sink);
         self.hand_out_trap(range.start, sink);
         if std::mem::take(&mut self.gap) {
@@ -121,7 +121,7 @@ impl<'c> RetiredInstructions<'c> {
     }
 
     /// Hands out the last instruction, which led there if that is known.
-    fn lead_to(&mut self, next: Option<Address>, sink: &mut impl FnMut(Execution)) {
+    fn lead_to(&mut self, next: Option<Address>, sink: &mut dyn FnMut(Execution)) {
         let Some(Last { mut retired, leads_elsewhere }) = self.last.take() else { return };
         if leads_elsewhere {
             retired.next = next.unwrap_or_else(|| target(&retired));
@@ -129,14 +129,14 @@ impl<'c> RetiredInstructions<'c> {
         sink(Execution::Instruction(retired));
     }
 
-    fn hand_out_trap(&mut self, handler: Address, sink: &mut impl FnMut(Execution)) {
+    fn hand_out_trap(&mut self, handler: Address, sink: &mut dyn FnMut(Execution)) {
         if let Some(trap) = self.trap.take() {
             sink(Execution::Trap(Trap { handler, ..trap }));
         }
     }
 
     /// What follows is not known for a while.
-    fn lose(&mut self, sink: &mut impl FnMut(Execution)) {
+    fn lose(&mut self, sink: &mut dyn FnMut(Execution)) {
         self.finish(sink);
         self.gap = true;
     }

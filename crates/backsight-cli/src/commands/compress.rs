@@ -183,7 +183,7 @@ impl Compress {
         Failure::new(format!("{}: {why}", self.capture.capture.display()))
     }
 
-    fn compress_retired(&self, input: impl Read) -> Result<Packing<Output>> {
+    fn compress_retired(&self, input: Box<dyn Read + Send>) -> Result<Packing<Output>> {
         let mut reader = RetiredReader::new(input).map_err(|error| self.failed(&error))?;
         let mut packing = Packing { writer: self.writer(reader.isa())?, written: Ok(()) };
         while reader.read_blocks(PIECE, &mut packing).map_err(|error| self.failed(&error))?

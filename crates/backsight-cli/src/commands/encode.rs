@@ -81,16 +81,16 @@ pub fn run(command: &Encode) -> Result {
     let path = &command.input;
     let images = command.image.iter().map(|image| &image.file);
     Inputs::none().and([path]).and(images).refuse_folder(&command.output)?;
-    if let Some(Executed { source, capture }) = Executed::open(path)? {
-        return encode(command, source, capture.as_ref());
+    if let Some(Executed { mut source, capture }) = Executed::open(path)? {
+        return encode(command, &mut source, capture.as_ref());
     }
     let isa = if command.isa == LogIsa::Rv32 { Isa::Rv32 } else { Isa::Rv64 };
     let log = File::open(path).map_err(|error| Failure::file(path, &error))?;
-    let log = CommitLog::new(&path.display().to_string(), BufReader::new(log), isa, command.hart);
-    encode(command, log, None)
+    let mut log = CommitLog::new(&path.display().to_string(), BufReader::new(log), isa, command.hart);
+    encode(command, &mut log, None)
 }
 
-fn encode(command: &Encode, mut source: impl ExecutionSource, capture: Option<&Capture>) -> Result {
+fn encode(command: &Encode, source: &mut dyn ExecutionSource, capture: Option<&Capture>) -> Result {
     let isa = source.isa();
     let unit = command.unit.program(isa, &isa.to_string())?;
     if let Some(kind) = command.unit.messages()? {
@@ -106,7 +106,7 @@ fn encode(command: &Encode, mut source: impl ExecutionSource, capture: Option<&C
         .replace(command.force)
         .remove_on_signal(true);
     let recording = with_code(command, recording, capture)?;
-    let recorded = recording.record(&mut source, &command.output, &mut |_| {})?;
+    let recorded = recording.record(source, &command.output, &mut |_| {})?;
     if !command.quiet {
         let (instructions, bytes) = (recorded.instructions, recorded.bytes);
         let bits = bytes as f64 * 8.0 / (instructions as f64).max(1.0);

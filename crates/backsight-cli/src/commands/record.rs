@@ -258,7 +258,8 @@ pub fn run(command: &Record) -> Result {
             ..Options::default()
         };
         let program = SimulatedProgram::load(path, &contents, options)?;
-        return record(command, recording, if data { program.with_data() } else { program });
+        let mut program = if data { program.with_data() } else { program };
+        return record(command, recording, &mut program);
     }
     command.sandbox.check_emulated(path)?;
     let options = EmulationOptions {
@@ -274,7 +275,7 @@ pub fn run(command: &Record) -> Result {
         children: system.is_some(),
         ..EmulationOptions::default()
     };
-    record(command, recording, EmulatedProgram::new(options)?)
+    record(command, recording, &mut EmulatedProgram::new(options)?)
 }
 
 /// The program and its arguments, if all of them are text.
@@ -282,12 +283,12 @@ fn texts(words: &[OsString]) -> Option<Vec<String>> {
     words.iter().map(|word| Some(word.to_str()?.to_owned())).collect()
 }
 
-fn record(command: &Record, recording: Recording, mut source: impl ExecutionSource) -> Result {
+fn record(command: &Record, recording: Recording, source: &mut dyn ExecutionSource) -> Result {
     let signals = Signals::catch(&source.stop());
     let started = Instant::now();
     let progress = Progress::instructions(command.limit, command.quiet);
     let mut shown = 0;
-    let recorded = recording.record(&mut source, &command.output, &mut |instructions| {
+    let recorded = recording.record(source, &command.output, &mut |instructions| {
         progress.add(instructions - shown);
         shown = instructions;
     });

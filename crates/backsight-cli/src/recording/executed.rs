@@ -11,7 +11,7 @@ use crate::failure::{Failure, Result};
 
 /// A file of executed instructions, and the capture that holds it if it is in one.
 pub struct Executed {
-    pub source: RetiredFile<Box<dyn Read + Send>>,
+    pub source: RetiredFile<'static>,
     pub capture: Option<Capture>,
 }
 

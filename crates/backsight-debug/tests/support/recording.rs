@@ -66,7 +66,7 @@ pub fn items(name: &str, limit: u64) -> Vec<Execution> {
 }
 
 /// Records the beginning of a run as a capture in a folder.
-pub fn record_with(source: &mut impl ExecutionSource, unit: &str, settings: &[(&str, &str)], folder: &Path) {
+pub fn record_with(source: &mut dyn ExecutionSource, unit: &str, settings: &[(&str, &str)], folder: &Path) {
     let settings: Vec<_> =
         settings.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
     let unit = UnitKind::named(unit).expect("a unit").program(source.isa(), &settings).expect("its settings");
@@ -76,7 +76,7 @@ pub fn record_with(source: &mut impl ExecutionSource, unit: &str, settings: &[(&
 }
 
 /// The same with a unit as it is without settings.
-pub fn record(source: &mut impl ExecutionSource, unit: &str, folder: &Path) {
+pub fn record(source: &mut dyn ExecutionSource, unit: &str, folder: &Path) {
     record_with(source, unit, &[], folder);
 }
 

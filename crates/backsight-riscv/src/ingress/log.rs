@@ -70,7 +70,7 @@ impl LogReader {
     }
 
     /// Reads one line.
-    pub fn line(&mut self, line: &str, sink: &mut impl FnMut(Execution)) -> Result<(), LogError> {
+    pub fn line(&mut self, line: &str, sink: &mut dyn FnMut(Execution)) -> Result<(), LogError> {
         self.line += 1;
         let parsed = parse(line, self.hart).map_err(|reason| LogError { line: self.line, reason })?;
         match parsed {
@@ -103,7 +103,7 @@ impl LogReader {
     }
 
     /// The log ends.
-    pub fn finish(&mut self, sink: &mut impl FnMut(Execution)) {
+    pub fn finish(&mut self, sink: &mut dyn FnMut(Execution)) {
         if let Some(commit) = &self.commit {
             let end = commit.address.wrapping_add(rv::size(commit.opcode as u16).into());
             self.arrive(end, sink);
@@ -114,7 +114,7 @@ impl LogReader {
     }
 
     /// Execution is at `address`: what waited for it is complete.
-    fn arrive(&mut self, address: u64, sink: &mut impl FnMut(Execution)) {
+    fn arrive(&mut self, address: u64, sink: &mut dyn FnMut(Execution)) {
         if let Some(mut trap) = self.trap.take() {
             trap.handler = Address(address);
             sink(Execution::Trap(trap));
@@ -136,7 +136,7 @@ impl LogReader {
         }));
     }
 
-    fn enter(&mut self, privilege: Option<u8>, sink: &mut impl FnMut(Execution)) {
+    fn enter(&mut self, privilege: Option<u8>, sink: &mut dyn FnMut(Execution)) {
         let level = privilege.unwrap_or(self.context.map_or(3, |context| context.level()));
         let context = Context::riscv(level, self.isa == Isa::Rv64);
         if self.context != Some(context) {

@@ -40,7 +40,7 @@ use chunk::{Chunk, ChunkWriter};
 use machine::{Beginning, Machine, State};
 use states::{Decoded, States};
 use std::collections::BTreeMap;
-use std::io::{self, Read};
+use std::io;
 use std::{fmt, mem};
 
 /// Items between two looks at what memory takes.
@@ -241,7 +241,7 @@ impl History {
     /// # Errors
     /// If it is damaged (then nothing in it can be relied on), or needs more than the budget.
     pub fn read(
-        reader: &mut RetiredReader<impl Read>,
+        reader: &mut RetiredReader<'_>,
         program: &[InitialMemory<'_>],
         budget: &Budget,
     ) -> Result<Self, HistoryError> {

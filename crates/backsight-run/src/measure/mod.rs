@@ -85,7 +85,7 @@ impl Sent {
 /// If it cannot be run, or no instruction retires.
 pub fn measure(
     name: &str,
-    source: &mut impl ExecutionSource,
+    source: &mut dyn ExecutionSource,
     variants: &[Variant],
     shapes: &[Retirement],
 ) -> Result<Measured, Error> {

@@ -85,7 +85,7 @@ pub struct Outcome {
 pub fn run(
     options: &EmulationOptions,
     stop: &Stop,
-    sink: &mut impl FnMut(Observation<'_>),
+    sink: &mut dyn FnMut(Observation<'_>),
 ) -> Result<Outcome, QemuError> {
     let target = target_of(&options.program)?;
     let tools = Tools::find(target, options.qemu.as_deref(), options.plugin.as_deref())?;
@@ -207,7 +207,7 @@ fn record(
     rendezvous: Rendezvous,
     child: &Mutex<Child>,
     stop: &Stop,
-    sink: &mut impl FnMut(Observation<'_>),
+    sink: &mut dyn FnMut(Observation<'_>),
 ) -> Result<Outcome, QemuError> {
     let stream = match accept(rendezvous.listener(), child)? {
         Ok(stream) => stream,

@@ -68,19 +68,19 @@ impl ExecutionSource for EmulatedProgram {
         2
     }
 
-    fn run(&mut self, sink: &mut impl FnMut(Observation<'_>)) -> Result<Ending, Error> {
+    fn run(&mut self, sink: &mut dyn FnMut(Observation<'_>)) -> Result<Ending, Error> {
         self.options.blocks = false;
         self.run_as_asked(sink)
     }
 
-    fn run_blocks(&mut self, sink: &mut impl FnMut(Observation<'_>)) -> Result<Ending, Error> {
+    fn run_blocks(&mut self, sink: &mut dyn FnMut(Observation<'_>)) -> Result<Ending, Error> {
         self.options.blocks = true;
         self.run_as_asked(sink)
     }
 }
 
 impl EmulatedProgram {
-    fn run_as_asked(&self, sink: &mut impl FnMut(Observation<'_>)) -> Result<Ending, Error> {
+    fn run_as_asked(&self, sink: &mut dyn FnMut(Observation<'_>)) -> Result<Ending, Error> {
         let outcome = run(&self.options, &self.stop, sink)?;
         Ok(self.ending(&outcome))
     }

@@ -82,7 +82,7 @@ impl ProcessStreams {
         first: UnixStream,
         listener: Option<&UnixListener>,
         stop: &Stop,
-        sink: &mut impl FnMut(Observation<'_>),
+        sink: &mut dyn FnMut(Observation<'_>),
     ) -> io::Result<Result<(), StreamError>> {
         thread::scope(|scope| {
             let (sender, receiver) = sync_channel(WAITING);
@@ -100,7 +100,7 @@ impl ProcessStreams {
         connections: &mut Connections<'_, '_>,
         receiver: Receiver<(usize, News)>,
         stop: &Stop,
-        sink: &mut impl FnMut(Observation<'_>),
+        sink: &mut dyn FnMut(Observation<'_>),
     ) -> io::Result<Result<(), StreamError>> {
         loop {
             // A child connects before its parent can end: asked first, none is missed.
@@ -143,7 +143,7 @@ impl ProcessStreams {
         &mut self,
         number: usize,
         bytes: Vec<u8>,
-        sink: &mut impl FnMut(Observation<'_>),
+        sink: &mut dyn FnMut(Observation<'_>),
     ) -> Result<(), StreamError> {
         if self.waits(number, &bytes) {
             self.waiting.push((number, Some(bytes)));
@@ -164,7 +164,7 @@ impl ProcessStreams {
     }
 
     /// A stream has ended: its process is gone, and who waits for its number goes on.
-    fn end(&mut self, number: usize, sink: &mut impl FnMut(Observation<'_>)) -> Result<(), StreamError> {
+    fn end(&mut self, number: usize, sink: &mut dyn FnMut(Observation<'_>)) -> Result<(), StreamError> {
         if self.waiting.iter().any(|(other, _)| *other == number) {
             self.waiting.push((number, None));
             return Ok(());
@@ -181,7 +181,7 @@ impl ProcessStreams {
     fn with<R>(
         &mut self,
         number: usize,
-        sink: &mut impl FnMut(Observation<'_>),
+        sink: &mut dyn FnMut(Observation<'_>),
         read: impl FnOnce(&mut StreamReader, &mut dyn FnMut(Observation<'_>)) -> R,
     ) -> Option<R> {
         let Self { program, canonical, streams, threads, last, .. } = self;
@@ -230,12 +230,12 @@ impl ProcessStreams {
     }
 
     /// What QEMU had not sent when the program died.
-    pub fn tail(&mut self, bytes: &[u8], sink: &mut impl FnMut(Observation<'_>)) -> Result<(), StreamError> {
+    pub fn tail(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Observation<'_>)) -> Result<(), StreamError> {
         self.with(0, sink, |reader, sink| reader.tail(bytes, sink)).unwrap_or(Ok(()))
     }
 
     /// The process of a stream is gone.
-    pub fn finish(&mut self, number: usize, sink: &mut impl FnMut(Observation<'_>)) -> Summary {
+    pub fn finish(&mut self, number: usize, sink: &mut dyn FnMut(Observation<'_>)) -> Summary {
         let summary = self.with(number, sink, |reader, sink| reader.finish(sink)).unwrap_or_default();
         if let Some(stream) = self.streams.get_mut(number)
             && let Some(pid) = stream.pid.filter(|_| !std::mem::replace(&mut stream.has_ended, true))
@@ -254,7 +254,7 @@ impl ProcessStreams {
     }
 
     /// All processes are gone. Gives what there was of the program itself.
-    pub fn finish_all(&mut self, sink: &mut impl FnMut(Observation<'_>)) -> Summary {
+    pub fn finish_all(&mut self, sink: &mut dyn FnMut(Observation<'_>)) -> Summary {
         for number in 1..self.streams.len() {
             if !self.streams[number].has_ended {
                 self.finish(number, sink);

@@ -190,7 +190,7 @@ impl Recording {
     /// capture of what was recorded until then: see [`Recorded::cut_short`].
     pub fn record(
         mut self,
-        source: &mut impl ExecutionSource,
+        source: &mut dyn ExecutionSource,
         path: &Path,
         progress: &mut dyn FnMut(u64),
     ) -> Result<Recorded, Error> {

@@ -13,8 +13,8 @@ const PIECE: usize = 1 << 16;
 const LONGEST_TOKEN: usize = 96;
 
 /// Reads items.
-pub struct RetiredReader<R> {
-    input: R,
+pub struct RetiredReader<'r> {
+    input: Box<dyn Read + Send + 'r>,
     buffer: Vec<u8>,
     /// Bytes of the buffer that were taken, and whether nothing follows what is in it.
     taken: usize,
@@ -28,9 +28,13 @@ pub struct RetiredReader<R> {
     ended: bool,
 }
 
-impl<R: Read> RetiredReader<R> {
+impl<'r> RetiredReader<'r> {
     /// Begins to read: checks the header.
-    pub fn new(mut input: R) -> Result<Self, RetiredError> {
+    pub fn new(input: impl Read + Send + 'r) -> Result<Self, RetiredError> {
+        Self::of(Box::new(input))
+    }
+
+    fn of(mut input: Box<dyn Read + Send + 'r>) -> Result<Self, RetiredError> {
         let mut header = [0; 12];
         let mut got = 0;
         while got < header.len() {
@@ -79,19 +83,19 @@ impl<R: Read> RetiredReader<R> {
     }
 
     /// Reads everything to the end.
-    pub fn read(&mut self, sink: &mut impl FnMut(Execution)) -> Result<(), RetiredError> {
+    pub fn read(&mut self, sink: &mut dyn FnMut(Execution)) -> Result<(), RetiredError> {
         while self.read_some(usize::MAX, sink)? {}
         Ok(())
     }
 
     /// Reads `most` items at most. False: that was the end.
-    pub fn read_some(&mut self, most: usize, sink: &mut impl FnMut(Execution)) -> Result<bool, RetiredError> {
+    pub fn read_some(&mut self, most: usize, sink: &mut dyn FnMut(Execution)) -> Result<bool, RetiredError> {
         self.read_blocks(most, &mut EachItem(sink))
     }
 
     /// Reads `most` items at most, code that comes again as blocks where cycles are not known: that is faster. False: that was
     /// the end.
-    pub fn read_blocks(&mut self, most: usize, sink: &mut impl ExecutionSink) -> Result<bool, RetiredError> {
+    pub fn read_blocks(&mut self, most: usize, sink: &mut dyn ExecutionSink) -> Result<bool, RetiredError> {
         let mut room = most;
         while !self.ended && room > 0 {
             let mut bytes = Cursor::new(&self.buffer[self.taken..]);
@@ -205,7 +209,7 @@ impl<R: Read> RetiredReader<R> {
 }
 
 /// The items; the first error is the last of them.
-impl<R: Read> Iterator for RetiredReader<R> {
+impl Iterator for RetiredReader<'_> {
     type Item = Result<Execution, RetiredError>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -97,7 +97,7 @@ impl State {
         token: &mut Token,
         bytes: &mut Cursor<'_>,
         room: usize,
-        sink: &mut impl ExecutionSink,
+        sink: &mut dyn ExecutionSink,
     ) -> usize {
         // Cycles of blocks are not known.
         if self.cycle != 0 || self.cycles.is_some() {
@@ -144,7 +144,7 @@ impl State {
 
     /// The next `count` instructions do what they did the last time.
     #[inline]
-    pub fn run(&mut self, count: u32, sink: &mut impl ExecutionSink) -> Result<(), Bad> {
+    pub fn run(&mut self, count: u32, sink: &mut dyn ExecutionSink) -> Result<(), Bad> {
         let mut left = count as usize;
         while left > 0 {
             // A cycle that was announced is that of the next instruction alone.

@@ -30,6 +30,11 @@ struct KnownBlock {
 /// Writes items; [`finish`](Self::finish) completes the file.
 pub struct RetiredWriter<W> {
     output: W,
+    encoder: Encoder,
+}
+
+/// Makes bytes of items.
+struct Encoder {
     bytes: Vec<u8>,
     checksum: Checksum,
     table: Table,
@@ -47,14 +52,65 @@ pub struct RetiredWriter<W> {
 impl<W: Write> RetiredWriter<W> {
     /// Begins a file. `isa`: the instruction set that the program starts in, for those who look at the header.
     pub fn new(output: W, isa: Isa) -> io::Result<Self> {
+        Ok(Self { output, encoder: Encoder::new(isa) })
+    }
+
+    /// Writes an item. An instruction of a size other than 2 or 4, and an access of more than 8 bytes or of none,
+    /// is an error.
+    pub fn push(&mut self, item: &Execution) -> io::Result<()> {
+        self.encoder.push(item)?;
+        self.hand_on()
+    }
+
+    /// Writes straight-line code that retired: the same as its instructions one by one.
+    pub fn push_block(&mut self, block: &RetiredBlock<'_>) -> io::Result<()> {
+        self.encoder.push_block(block)?;
+        self.hand_on()
+    }
+
+    #[inline]
+    fn hand_on(&mut self) -> io::Result<()> {
+        if self.encoder.bytes.len() >= PIECE { self.hand_on_all() } else { Ok(()) }
+    }
+
+    fn hand_on_all(&mut self) -> io::Result<()> {
+        self.output.write_all(self.encoder.checked())?;
+        self.encoder.bytes.clear();
+        Ok(())
+    }
+
+    /// Hands on what is written so far: a file that ends there has all items up to a few of the last.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.hand_on_all()?;
+        self.output.flush()
+    }
+
+    /// Instructions written so far.
+    pub fn instructions(&self) -> u64 {
+        self.encoder.instructions
+    }
+
+    /// Completes the file; gives back what was written to.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.encoder.token(kind::OTHER);
+        self.hand_on_all()?;
+        let Encoder { bytes, instructions, checksum, .. } = &mut self.encoder;
+        put_end(bytes, *instructions, *checksum);
+        self.output.write_all(bytes)?;
+        self.output.flush()?;
+        Ok(self.output)
+    }
+}
+
+impl Encoder {
+    fn new(isa: Isa) -> Self {
         let mut bytes = Vec::with_capacity(PIECE + 256);
         bytes.extend(MAGIC);
         bytes.extend(VERSION.to_le_bytes());
         bytes.extend([isa_number(isa), TABLE_BITS]);
         let table = Table::new(TABLE_BITS);
         let none = KnownBlock { number: 0, code: FoundCode::new(&table, 0, 0), holds: false };
-        Ok(Self {
-            output,
+        Self {
             bytes,
             checksum: Checksum::NEW,
             table,
@@ -64,22 +120,17 @@ impl<W: Write> RetiredWriter<W> {
             access: 0,
             run: 0,
             instructions: 0,
-        })
+        }
     }
 
-    /// Writes an item. An instruction of a size other than 2 or 4, and an access of more than 8 bytes or of none,
-    /// is an error.
-    #[inline]
-    pub fn push(&mut self, item: &Execution) -> io::Result<()> {
+    fn push(&mut self, item: &Execution) -> io::Result<()> {
         match item {
             Execution::Instruction(retired) => self.instruction(retired),
             other => self.rest(other),
         }
     }
 
-    /// Writes straight-line code that retired: the same as its instructions one by one.
-    #[inline]
-    pub fn push_block(&mut self, block: &RetiredBlock<'_>) -> io::Result<()> {
+    fn push_block(&mut self, block: &RetiredBlock<'_>) -> io::Result<()> {
         let count = block.code.len() as u32;
         let Some(last) = self.known(block.number).filter(|_| self.run + count < LONGEST_RUN) else {
             return self.unknown_block(block);
@@ -92,20 +143,24 @@ impl<W: Write> RetiredWriter<W> {
             entry.went(next, taken);
             self.run += count - 1;
             self.token(kind::FLIP);
-            self.hand_on()?;
         } else if entry.varies() && taken {
             let distance = next.wrapping_sub(entry.target);
             entry.went(next, taken);
             self.run += count - 1;
             self.token(kind::ELSEWHERE);
             put_distance(&mut self.bytes, distance);
-            self.hand_on()?;
         } else {
             return self.unknown_block(block);
         }
         self.expected = next;
         self.instructions += u64::from(count);
         Ok(())
+    }
+
+    /// What is to be handed on, which is in the checksum now.
+    fn checked(&mut self) -> &[u8] {
+        self.checksum.add(&self.bytes);
+        &self.bytes
     }
 
     /// Where the table has the last instruction of the block of this number, if that block comes next and its instructions
@@ -162,7 +217,6 @@ impl<W: Write> RetiredWriter<W> {
         if !as_before {
             if self.goes_the_other_way(retired, cycles) {
                 self.token(kind::FLIP);
-                self.hand_on()?;
             } else {
                 self.unlike_before(retired, cycles)?;
             }
@@ -170,7 +224,6 @@ impl<W: Write> RetiredWriter<W> {
             self.run += 1;
             if self.run == LONGEST_RUN {
                 self.token(kind::RUN);
-                self.hand_on()?;
             }
         }
         self.expected = retired.next.0;
@@ -228,7 +281,7 @@ impl<W: Write> RetiredWriter<W> {
         entry.cycles = cycles;
         entry.went(next, retired.taken);
         self.table.put(entry);
-        self.hand_on()
+        Ok(())
     }
 
     /// Writes where a known instruction went.
@@ -285,7 +338,7 @@ impl<W: Write> RetiredWriter<W> {
             }
             _ => self.bytes.push(other::GAP),
         }
-        self.hand_on()
+        Ok(())
     }
 
     fn access(&mut self, access: &Access) -> io::Result<()> {
@@ -293,7 +346,7 @@ impl<W: Write> RetiredWriter<W> {
         self.token(kind::ACCESS);
         put_access(&mut self.bytes, access, self.access);
         self.access = access.address.0;
-        self.hand_on()
+        Ok(())
     }
 
     /// The run so far, and what follows it.
@@ -308,39 +361,6 @@ impl<W: Write> RetiredWriter<W> {
                 self.bytes.extend([31 << 3 | kind, low, high]);
             }
         }
-    }
-
-    #[inline]
-    fn hand_on(&mut self) -> io::Result<()> {
-        if self.bytes.len() >= PIECE { self.hand_on_all() } else { Ok(()) }
-    }
-
-    fn hand_on_all(&mut self) -> io::Result<()> {
-        self.checksum.add(&self.bytes);
-        self.output.write_all(&self.bytes)?;
-        self.bytes.clear();
-        Ok(())
-    }
-
-    /// Hands on what is written so far: a file that ends there has all items up to a few of the last.
-    pub fn flush(&mut self) -> io::Result<()> {
-        self.hand_on_all()?;
-        self.output.flush()
-    }
-
-    /// Instructions written so far.
-    pub fn instructions(&self) -> u64 {
-        self.instructions
-    }
-
-    /// Completes the file; gives back what was written to.
-    pub fn finish(mut self) -> io::Result<W> {
-        self.token(kind::OTHER);
-        self.hand_on_all()?;
-        put_end(&mut self.bytes, self.instructions, self.checksum);
-        self.output.write_all(&self.bytes)?;
-        self.output.flush()?;
-        Ok(self.output)
     }
 }
 

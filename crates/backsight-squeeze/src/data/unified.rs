@@ -294,7 +294,7 @@ impl UnifiedUnpacker {
     }
 
     /// Executes a part.
-    pub fn unpack(&mut self, chunk: &Chunk, sink: &mut impl FnMut(Execution)) -> Result<(), Damage> {
+    pub fn unpack(&mut self, chunk: &Chunk, sink: &mut dyn FnMut(Execution)) -> Result<(), Damage> {
         let start = Cursor::new(&chunk.accesses).number()?;
         let hart = self.threads.hart(start).ok_or(Damage::Record("registers that are not known"))?;
         let mut notes = NoteReader::new(&chunk.notes)?;

@@ -19,6 +19,8 @@ mod packet;
 mod range_text;
 mod stay_line;
 mod style;
+mod truth;
+mod visible;
 mod write;
 
 pub use backsight_core::Printable;
@@ -31,4 +33,6 @@ pub use instructions::{RangeInstruction, steps};
 pub use message_lines::{MessageFormat, MessageWriter};
 pub use packet::{PacketFormat, PacketWriter};
 pub use style::{Detail, ExecutionFormat, Style};
+pub use truth::{TruthSettings, TruthWriter};
+pub use visible::{Escape, Visible, first_lines};
 pub use write::{Make, Put};

@@ -50,7 +50,7 @@ impl ExecutionSource for Loop {
         self.stop.clone()
     }
 
-    fn run(&mut self, sink: &mut impl FnMut(Observation<'_>)) -> Result<Ending, Error> {
+    fn run(&mut self, sink: &mut dyn FnMut(Observation<'_>)) -> Result<Ending, Error> {
         let mut cycle = 0;
         while !self.stop.is_requested() {
             for (address, &(opcode, cycles)) in (START..).step_by(4).zip(&self.body) {

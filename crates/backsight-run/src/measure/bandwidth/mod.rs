@@ -95,7 +95,7 @@ impl Bandwidth {
 /// If it cannot be run, no Arm unit can trace it, or no instruction retires.
 pub fn bandwidth(
     name: &str,
-    source: &mut impl ExecutionSource,
+    source: &mut dyn ExecutionSource,
     configurations: &[Configuration],
     conditions: &Conditions,
 ) -> Result<Bandwidth, Error> {

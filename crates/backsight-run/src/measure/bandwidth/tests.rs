@@ -15,7 +15,7 @@ fn conditions(limit: u64) -> Conditions {
     }
 }
 
-fn recorded(name: &str) -> RetiredFile<File> {
+fn recorded(name: &str) -> RetiredFile<'static> {
     let path = repository().join("testdata/retired").join(name);
     RetiredFile::open(name, || File::open(&path).map_err(|error| Error::file(&path, error))).unwrap()
 }
