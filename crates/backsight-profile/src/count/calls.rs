@@ -1,6 +1,6 @@
 //! What each chain of callers cost, by the stack of calls.
 
-use backsight::calls::{self, Arrival, Departure, MOST_FRAMES, Place, Stack};
+use backsight::calls::{self, Arrival, Departure, Place, Stack};
 
 use super::blocks::NONE;
 use super::hash::NumberMap;
@@ -12,6 +12,10 @@ const MOST_NODES: usize = 1 << 20;
 
 /// Deepest calls that have nodes of their own.
 const DEEPEST: u32 = 256;
+
+/// Most calls that stretches keep which are under way at their ends: of a source, and of a part of one.
+const MOST_KEPT: usize = 1 << 22;
+const MOST_KEPT_OF_PART: usize = 1 << 20;
 
 /// A function, called by the same chain of callers.
 #[derive(Clone, Copy, Debug)]
@@ -35,8 +39,12 @@ pub(crate) struct Tree {
     children: NumberMap<(u32, u32), u32>,
     /// Calls that were added to their caller, for want of room.
     pub folded: u64,
+    /// Those of them that a function made of itself, by its node, which has counted them.
+    recursive: NumberMap<u32, u64>,
     /// Stretches of threads that may go on elsewhere.
     pub stretches: Vec<Stretch>,
+    /// The calls that are under way at the ends of those.
+    kept: usize,
     /// Times that a thread may have gone on elsewhere, and was taken to go on here for want of room.
     pub unjoined: u64,
 }
@@ -78,6 +86,9 @@ impl Tree {
         let known = if depth > DEEPEST { None } else { self.children.get(&(parent, function)).copied() };
         if known.is_none() && (depth > DEEPEST || self.nodes.len() >= MOST_NODES) {
             self.folded += 1;
+            if self.nodes.get(parent as usize).is_some_and(|caller| caller.function == function) {
+                *self.recursive.entry(parent).or_default() += 1;
+            }
             return parent;
         }
         let number = known.unwrap_or_else(|| {
@@ -100,12 +111,19 @@ impl Tree {
         }
     }
 
-    /// Is there room for another stretch? Half of the nodes are for those of one thread.
-    pub fn has_room(&self) -> bool {
-        self.nodes.len() < MOST_NODES / 2
+    /// The calls of a node that have not been added to their caller.
+    pub fn unfolded(&self, node: u32) -> u64 {
+        let calls = self.nodes.get(node as usize).map_or(0, |node| node.calls);
+        calls - self.recursive.get(&node).copied().unwrap_or(0)
     }
 
-    fn parent(&self, node: u32) -> u32 {
+    /// Is there room for another stretch? Half of the nodes are for those of one thread.
+    pub fn has_room(&self, is_of_part: bool) -> bool {
+        let most_kept = if is_of_part { MOST_KEPT_OF_PART } else { MOST_KEPT };
+        self.nodes.len() < MOST_NODES / 2 && self.kept < most_kept
+    }
+
+    pub fn parent(&self, node: u32) -> u32 {
         self.nodes.get(node as usize).map_or(NONE, |node| node.parent)
     }
 }
@@ -160,7 +178,7 @@ impl CallStack {
         clock: &'a mut Clock,
     ) -> (&'a mut Stack<Call>, Ledger<'a>) {
         let Self { calls, root, moving } = self;
-        (calls, Ledger { tree, timeline, clock, root, moving })
+        (calls, Ledger { tree, timeline, clock, root, moving, forgotten: 0 })
     }
 }
 
@@ -171,6 +189,8 @@ pub(crate) struct Ledger<'a> {
     clock: &'a mut Clock,
     root: &'a mut u32,
     moving: &'a mut Option<Box<Moving>>,
+    /// Calls around those that are kept, when the last stay ended. No call ends before its stay.
+    forgotten: usize,
 }
 
 impl Ledger<'_> {
@@ -187,8 +207,8 @@ impl Ledger<'_> {
 
     fn close(&mut self, frame: &Frame, depth: usize) {
         let (begin, end) = (frame.kept.began, self.clock.now);
-        let (root, function) = (*self.root, frame.function);
-        self.timeline.add(Slice { root, function, depth: depth as u32, begin, end });
+        let (root, function, depth) = (*self.root, frame.function, (self.forgotten + depth) as u32);
+        self.timeline.add(Slice { root, function, depth, begin, end });
     }
 }
 
@@ -199,7 +219,8 @@ impl calls::Ledger<Call> for Ledger<'_> {
     }
 
     #[inline(always)]
-    fn end_stay<const RETURNS: bool>(&mut self, calls: &mut [Frame], _forgotten: usize) {
+    fn end_stay<const RETURNS: bool>(&mut self, calls: &mut [Frame], forgotten: usize) {
+        self.forgotten = forgotten;
         let own = self.clock.now - std::mem::replace(&mut self.clock.began, self.clock.now);
         let node = calls.last().map_or(*self.root, |frame| frame.kept.node);
         if let Some(node) = self.tree.nodes.get_mut(node as usize) {
@@ -209,10 +230,7 @@ impl calls::Ledger<Call> for Ledger<'_> {
 
     #[inline(always)]
     fn begin(&mut self, callers: &[Frame], place: &Place, _is_known: bool) -> Call {
-        // With those that are not known, they may be too many.
-        if callers.len() >= MOST_FRAMES / 2 && self.moving.is_some() {
-            self.tree.unjoined += 1;
-        }
+        self.moving.iter_mut().for_each(|moving| moving.peak = moving.peak.max(callers.len()));
         let caller = callers.last().map_or(*self.root, |frame| frame.kept.node);
         self.call(caller, place.function)
     }
@@ -232,25 +250,37 @@ impl calls::Ledger<Call> for Ledger<'_> {
     fn end(&mut self, calls: &[Frame], first: usize) {
         if self.timeline.is_wanted() {
             // The first call of a stretch ends where stretches are put together.
+            if first == 0
+                && let Some(stretch) = self.moving.as_ref().and_then(|moving| moving.stretch)
+                && let Some(stretch) = self.tree.stretches.get_mut(stretch)
+            {
+                stretch.returned = calls.first().copied();
+            }
             let first = first.max(usize::from(self.moving.is_some()));
             calls.iter().enumerate().skip(first).rev().for_each(|(depth, frame)| self.close(frame, depth));
         }
     }
 
     fn has_room(&mut self) -> bool {
-        let has_room = self.tree.has_room();
+        let has_room = self.tree.has_room(self.timeline.is_of_part);
         self.tree.unjoined += u64::from(!has_room);
         has_room
     }
 
+    /// Parts of a source come to what one counter counts: only the parts before say which call it is.
+    fn takes_function(&self, arrival: &Arrival) -> bool {
+        !self.timeline.is_of_part || arrival.is_of_function()
+    }
+
     fn begin_stretch(&mut self, arrival: &Arrival) -> Call {
         *self.root = self.tree.thread();
-        let node = self.tree.callee(*self.root, arrival.place.function);
+        // The same function may come in place of another one later: that is another node if nothing is known of the caller.
+        let node = self.tree.push(arrival.place.function, *self.root, 1);
         let now = self.clock.now;
         self.clock.began = now;
         let began = if self.timeline.is_of_part { UNKNOWN } else { now };
         let Some(moving) = self.moving else { return Call { node, began } };
-        moving.stretch = Some(self.tree.stretches.len());
+        (moving.stretch, moving.peak) = (Some(self.tree.stretches.len()), 0);
         self.tree.stretches.push(Stretch {
             source: 0,
             hart: moving.hart,
@@ -258,6 +288,8 @@ impl calls::Ledger<Call> for Ledger<'_> {
             root: *self.root,
             arrival: *arrival,
             frames: Vec::new(),
+            returned: None,
+            peak: 0,
             is_selected: false,
             clock: (now, now),
             left: Departure::Sequence,
@@ -270,9 +302,12 @@ impl calls::Ledger<Call> for Ledger<'_> {
 
     fn end_stretch(&mut self, mut calls: Vec<Frame>, left: Departure) {
         self.end_stay::<false>(&mut calls, 0);
-        let stretch = self.moving.as_mut().and_then(|moving| moving.stretch.take());
-        if let Some(stretch) = stretch.and_then(|number| self.tree.stretches.get_mut(number)) {
+        let Some(moving) = self.moving else { return };
+        let stretch = moving.stretch.take().and_then(|number| self.tree.stretches.get_mut(number));
+        if let Some(stretch) = stretch {
+            self.tree.kept += calls.len();
             (stretch.frames, stretch.clock.1, stretch.left) = (calls, self.clock.now, left);
+            stretch.peak = moving.peak;
         }
     }
 }

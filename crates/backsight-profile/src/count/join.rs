@@ -231,7 +231,7 @@ impl<'a> Joiner<'a> {
             (calls.departure, calls.is_lost) = (if is_lost { left } else { departure }, is_lost);
             calls.arrive(&place, &mut ledger);
             left = stretch.left;
-            let depth = calls.frames.len().saturating_sub(1) as u32;
+            let depth = (calls.forgotten + calls.frames.len()).saturating_sub(1) as u32;
             let begin = clock.now;
             let moved = |at: u64| at.saturating_sub(stretch.clock.0).saturating_add(begin);
             thread.slices.extend(stretch.slices.iter().map(|slice| Slice {
@@ -267,6 +267,7 @@ impl<'a> Joiner<'a> {
     /// onto the stack.
     fn graft(&mut self, number: usize, stretch: &Stretch, stack: &mut CallStack, moved: &dyn Fn(u64) -> u64) {
         let Some(first) = stack.calls.frames.pop() else { return };
+        stack.calls.forget_beyond(stack.calls.frames.len() + stretch.peak);
         let mut numbers: BTreeMap<u32, u32> = BTreeMap::new();
         numbers.insert(stretch.root, stack.node());
         for node in self.nodes_of.get_mut(number).map(std::mem::take).unwrap_or_default() {

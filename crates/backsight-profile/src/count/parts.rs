@@ -5,16 +5,19 @@
 //! the same from there on. What they may never come to know are the calls that were under way where a part begins: these
 //! are counted in stretches (see [`super::stretches`]), and the first count of cycles of a part is kept with its blocks.
 //! When the parts before are known, [`Counter::join`] puts them onto the calls that were left open there. What comes out
-//! is what one counter counts, number by number; where that is not certain, [`Counter::is_exact`] says so.
+//! is what one counter counts, number by number. Where that is not certain, [`Counter::is_exact`] says so, and no more parts
+//! are counted.
 
-use backsight::calls::{Departure, MOST_FRAMES, Place};
+use std::ops::Range as Numbers;
+
+use backsight::calls::{Departure, Place, UNKNOWN_FUNCTION};
 use backsight::core::{Address, AddressSpace, Context};
 use backsight::decode::SavedState;
 use backsight::flow::Range;
 use backsight::listing::Remembered;
 
 use super::blocks::{NONE, Way};
-use super::calls::{Call, CallStack, Clock, Frame, NodeRecord};
+use super::calls::{Call, CallStack, Clock, Frame, Tree};
 use super::cycles::Stay;
 use super::events::{BlockOrigins, EventBoundary};
 use super::paths::PathBoundary;
@@ -69,8 +72,10 @@ struct JoinedStretch<'a> {
     stretch: &'a Stretch,
     /// Its calls over time.
     slices: &'a [Slice],
-    /// The nodes of its part, up to its last one: its own are after its root.
-    nodes: &'a [NodeRecord],
+    /// The calls of its part.
+    tree: &'a Tree,
+    /// Its root and its nodes after that, by their numbers in the part.
+    nodes: Numbers<usize>,
     /// Instructions before the part.
     base: u64,
     /// The numbers that functions of the part have in the whole.
@@ -93,7 +98,7 @@ impl<'c> Counter<'c> {
         options.windows.is_none()
     }
 
-    /// Is it certain that the parts which were joined come to what one counter counts?
+    /// Is it certain that the parts which were joined come to what one counter counts? If not, parts may have been left out.
     pub fn is_exact(&self) -> bool {
         self.is_exact
     }
@@ -222,10 +227,10 @@ impl<'c> Counter<'c> {
         let (calls, mut ledger) = hart.stack.split(tree, timeline, &mut hart.clock);
         calls.clear(&mut ledger);
         hart.walked.settle(blocks);
-        // Which hart a part of several begins with is not known, and calls may be forgotten where there are many.
-        let has_room = later.tree.unjoined == 0 && self.hart.stack.calls.frames.len() < MOST_FRAMES / 2;
+        // Which hart a part of several begins with is not known.
         let is_shortened = part.first_count.is_none() && later.hart.window.was_shortened;
-        self.is_exact &= later.is_exact && later.others.is_empty() && has_room && !is_shortened;
+        self.is_exact &=
+            later.is_exact && later.others.is_empty() && later.tree.unjoined == 0 && !is_shortened;
 
         let functions = later.functions.list().iter().map(|one| self.functions.at(one.space, one.met));
         let functions: Vec<u32> = functions.map(|place| place.function).collect();
@@ -351,7 +356,8 @@ impl<'c> Counter<'c> {
             let joined = JoinedStretch {
                 stretch,
                 slices: of_stretch,
-                nodes: later.tree.nodes.get(..end).unwrap_or_default(),
+                tree: &later.tree,
+                nodes: stretch.root as usize..end,
                 base,
                 functions,
             };
@@ -379,7 +385,9 @@ impl<'c> Counter<'c> {
         (calls.departure, calls.is_lost) = (stretch.arrival.departure, stretch.arrival.is_lost);
         calls.arrive(&place, &mut ledger);
         let Some(first) = calls.frames.pop() else { return };
-        self.is_exact &= first.function == place.function;
+        let around = (calls.forgotten + calls.frames.len()) as u32;
+        // One counter had forgotten the oldest calls where the stretch went deepest.
+        calls.forget_beyond(calls.frames.len() + stretch.peak);
         if let (true, Some((_, selection))) = (stretch.is_selected, filter)
             && tree.nodes.get(first.kept.node as usize).is_some_and(|node| node.parent == caller)
         {
@@ -390,19 +398,25 @@ impl<'c> Counter<'c> {
             timeline.add(Slice {
                 root: hart.stack.root,
                 function: function(slice.function),
-                depth: slice.depth + hart.stack.calls.frames.len() as u32,
+                depth: slice.depth + around,
                 begin: began(slice.begin),
                 end: base + slice.end,
             });
         }
-        nodes[stretch.root as usize] = hart.stack.node();
-        for (old, record) in joined.nodes.iter().enumerate().skip(stretch.root as usize + 1) {
+        // The caller may be forgotten: then the node of the first call knows it.
+        let callers = hart.stack.calls.frames.last();
+        nodes[stretch.root as usize] =
+            callers.map_or_else(|| tree.parent(first.kept.node), |caller| caller.kept.node);
+        let first_node = stretch.root as usize + 1;
+        for (old, record) in
+            joined.nodes.clone().zip(joined.tree.nodes.iter().skip(joined.nodes.start)).skip(1)
+        {
             let (parent, of) = (nodes[record.parent as usize], function(record.function));
             let folded = tree.folded;
-            let new = tree.callee(parent, of);
+            let new = if old == first_node { first.kept.node } else { tree.callee(parent, of) };
             // Where there is no room, each call is added to its caller.
             if tree.folded > folded {
-                tree.folded = folded + record.calls;
+                tree.folded = folded + joined.tree.unfolded(old as u32);
             }
             if let Some(node) = tree.nodes.get_mut(new as usize) {
                 node.calls += if node.function == of { record.calls } else { 0 };
@@ -418,10 +432,17 @@ impl<'c> Counter<'c> {
         };
         let frames = &mut hart.stack.calls.frames;
         match stretch.frames.split_first() {
-            None => frames.push(first),
+            None => {
+                let returned = stretch.returned.as_ref().map_or(first, here);
+                let is_unknown = returned.function == NONE;
+                let function = if is_unknown { first.function } else { returned.function };
+                frames.push(Frame { function, kept: returned.kept, ..first });
+            }
             Some((outermost, others)) => {
                 // What the stretch began with goes on, or another function in its place.
                 let Frame { function, kept, .. } = here(outermost);
+                let is_unknown = outermost.function == UNKNOWN_FUNCTION;
+                let function = if is_unknown { first.function } else { function };
                 frames.push(Frame { function, kept, ..first });
                 frames.extend(others.iter().map(here));
             }

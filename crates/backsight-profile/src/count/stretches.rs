@@ -26,6 +26,10 @@ pub(crate) struct Stretch {
     pub is_selected: bool,
     /// The calls under way at its end; the first of them is the one that it began with, unless that has returned.
     pub frames: Vec<Frame>,
+    /// The one that it began with, as it was when it returned, where calls over time are kept.
+    pub returned: Option<Frame>,
+    /// Most calls in it that were under way when another one began.
+    pub peak: usize,
     /// Instructions that its hart had executed at its beginning and at its end.
     pub clock: (u64, u64),
     /// How execution left it: that is how it comes to the next stretch of the thread, if something is missing between.
@@ -61,8 +65,9 @@ pub(crate) struct Moving {
     pub hart: u16,
     /// The number of the thread in the trace.
     pub thread: u64,
-    /// The stretch that goes on.
+    /// The stretch that goes on, and its [`Stretch::peak`] so far.
     pub stretch: Option<usize>,
+    pub peak: usize,
     /// The last time that the trace gave.
     pub time: Option<TimePoint>,
 }
@@ -70,7 +75,7 @@ pub(crate) struct Moving {
 impl CallStack {
     /// The calls of a thread that may go on elsewhere.
     pub fn of_moving(hart: u16, thread: u64, time: Option<TimePoint>) -> Self {
-        let moving = Some(Box::new(Moving { hart, thread, stretch: None, time }));
+        let moving = Some(Box::new(Moving { hart, thread, stretch: None, peak: 0, time }));
         Self { calls: Stack::open(), root: super::NONE, moving }
     }
 

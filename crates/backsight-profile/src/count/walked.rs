@@ -185,6 +185,12 @@ impl Consumer<Event> for Counter<'_> {
         Counter::join(self, later);
     }
 
+    /// Parts that do not come to the whole are of no use, whatever follows them.
+    #[inline(always)]
+    fn has_enough(&self) -> bool {
+        self.part.is_none() && !self.is_exact
+    }
+
     fn begin_at(&mut self, boundary: Option<&SavedState>) {
         boundary.into_iter().for_each(|boundary| Counter::begin_at(self, boundary));
     }

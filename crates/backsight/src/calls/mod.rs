@@ -42,5 +42,5 @@ pub use saved::{KnownCalls, KnownStacks};
 pub use segments::{Segment, Walk};
 pub(crate) use shadow::{CountedRange, Stay, Stays};
 pub use shadow::{ShadowStack, UnderWay, Visit};
-pub use stack::{Arrival, Departure, Frame, Ledger, MOST_FRAMES, NameId, Place, Stack};
+pub use stack::{Arrival, Departure, Frame, Ledger, MOST_FRAMES, NameId, Place, Stack, UNKNOWN_FUNCTION};
 pub use tree::{CallTree, Node};

@@ -11,7 +11,7 @@ use super::functions::{FunctionName, Functions};
 use super::records::{Kind, Recorder};
 use super::saved::{NONE, Paused};
 use super::segments::{Segment, Walk};
-use super::stack::{Arrival, Departure, Frame, Ledger, MOST_FRAMES, NameId, Place, Stack};
+use super::stack::{Arrival, Departure, Frame, Ledger, NameId, Place, Stack};
 use super::walked::WalkedPaths;
 use crate::SourceCode;
 
@@ -493,9 +493,6 @@ impl<'i> ShadowStack<'i> {
 }
 
 impl<'i, S: Stays<'i>> Ledger<Visited> for Reporter<'_, 'i, S> {
-    /// Those around a part may be as many.
-    const MOST_CALLS: usize = MOST_FRAMES / 2;
-
     #[inline(always)]
     fn run(&mut self, instructions: u64) {
         self.costs.clock.instructions += instructions;
@@ -559,10 +556,8 @@ impl<'i, S: Stays<'i>> Ledger<Visited> for Reporter<'_, 'i, S> {
         }
     }
 
-    /// What execution comes to by a return or from an exception may go on in a call of another function.
     fn takes_function(&self, arrival: &Arrival) -> bool {
-        let Arrival { departure, is_lost, .. } = arrival;
-        !is_lost && matches!(departure, Departure::Sequence | Departure::Jump { .. } | Departure::Call { .. })
+        arrival.is_of_function()
     }
 
     fn end_stretch(&mut self, calls: Vec<Frame<Visited>>, _left: Departure) {

@@ -99,14 +99,20 @@ pub struct Arrival {
     pub place: Place,
 }
 
+impl Arrival {
+    /// Is the call of the function that execution came to? What it comes to by a return or from an exception may go on in a
+    /// call of another function.
+    pub fn is_of_function(&self) -> bool {
+        let Self { departure, is_lost, .. } = self;
+        !is_lost && matches!(departure, Departure::Sequence | Departure::Jump { .. } | Departure::Call { .. })
+    }
+}
+
 /// The function of a call that only somebody knows who knows the calls under way below it.
 pub const UNKNOWN_FUNCTION: u32 = u32::MAX;
 
 /// Takes note of calls, and says what is kept with each.
 pub trait Ledger<K> {
-    /// Calls that are kept. Where fewer are kept than there may be, a stretch ends with the last of them.
-    const MOST_CALLS: usize = MOST_FRAMES;
-
     /// So many instructions were executed in the innermost call.
     fn run(&mut self, instructions: u64);
 
@@ -358,14 +364,15 @@ impl<K: Copy> Stack<K> {
     }
 
     #[inline(never)]
-    fn enter<L: Ledger<K>>(
+    fn enter(
         &mut self,
         place: &Place,
         return_address: Option<Address>,
         is_handler: bool,
-        ledger: &mut L,
+        ledger: &mut impl Ledger<K>,
     ) {
-        let is_full = L::MOST_CALLS < MOST_FRAMES && self.frames.len() >= L::MOST_CALLS;
+        // Those around a stretch may be as many.
+        let is_full = self.is_open && self.frames.len() >= MOST_FRAMES / 2;
         if is_full && self.depends_on_callers(place, ledger) {
             return;
         }
@@ -376,10 +383,11 @@ impl<K: Copy> Stack<K> {
     }
 
     /// Forgets the oldest calls, if there were so many before another one began.
-    pub(super) fn forget_beyond(&mut self, calls: usize) {
+    pub fn forget_beyond(&mut self, calls: usize) {
         if calls >= MOST_FRAMES {
-            self.frames.drain(..MOST_FRAMES / 2);
-            self.forgotten += MOST_FRAMES / 2;
+            let oldest = self.frames.len().min(MOST_FRAMES / 2);
+            self.frames.drain(..oldest);
+            self.forgotten += oldest;
         }
     }
 

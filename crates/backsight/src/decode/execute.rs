@@ -224,8 +224,13 @@ impl<'c, K: Kind> Decode<'c, K> {
                                 _ => ControlFlow::Continue(()),
                             };
                         }
-                        (Portion::Part(part), Some(sum)) => sum.join(*part),
                         (Portion::Part(part), None) => sum = Some(*part),
+                        (Portion::Part(part), Some(sum)) => {
+                            sum.join(*part);
+                            if sum.has_enough() {
+                                return ControlFlow::Break(());
+                            }
+                        }
                     }
                     ControlFlow::Continue(())
                 };
