@@ -19,6 +19,7 @@ mod packet;
 mod range_text;
 mod stay_line;
 mod style;
+mod thread_calls;
 
 pub use backsight_core::Printable;
 pub use branches::{BranchWriter, EventNames};
@@ -30,3 +31,4 @@ pub use instructions::{RangeInstruction, steps};
 pub use message_lines::{MessageFormat, MessageWriter};
 pub use packet::{PacketFormat, PacketWriter};
 pub use style::{Detail, ExecutionFormat, Style};
+pub use thread_calls::ThreadCalls;

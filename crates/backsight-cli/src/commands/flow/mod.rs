@@ -13,7 +13,7 @@ use backsight::decode::{Summary, Written};
 use backsight::image::Naming;
 use backsight::listing::{
     BranchWriter, Detail, EventNames, ExecutionFormat, ExecutionWriter, Filter, FilterOptions, ListedCounts,
-    Printable, Style,
+    Printable, Style, ThreadCalls,
 };
 use backsight::{Capture, Source};
 use clap::{Args, ValueEnum};
@@ -45,7 +45,8 @@ pub struct Flow {
     truth: bool,
 
     /// List calls, in text or JSON: function by function, indented by how deep they are, and at the end of each what it
-    /// cost; or as a tree. A thread that goes from CPU to CPU has a stack on each (`profile` joins them)
+    /// cost; or as a tree. A thread that goes from CPU to CPU
+    /// is one, in the order of time
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "lines")]
     calls: Option<Calls>,
 
@@ -365,7 +366,13 @@ fn list(
     let positions = matches!(style.format, ExecutionFormat::Json | ExecutionFormat::Opencsd);
     let decode = arguments.choose(capture.execution(), capture, quiet);
     let decode = decode.as_opencsd(style.format == ExecutionFormat::Opencsd);
-    decode.threads(command.threads).strict_image(command.strict_image).positions(positions).write(
+    let decode = decode.threads(command.threads).strict_image(command.strict_image).positions(positions);
+    if command.calls.is_some() && decode.threads_may_move(code)? {
+        let (filter, harts) = (&filter, &*command.hart);
+        let calls = ThreadCalls { style, filter, harts, counts: Arc::clone(counts) };
+        return calls.write(decode, code, &mut |text| output.put_lines(text));
+    }
+    decode.write(
         |source| {
             let filter = Filter::new(&filter, || code.of(source))?;
             let filter = filter.harts(&command.hart);
