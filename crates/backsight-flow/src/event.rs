@@ -110,6 +110,35 @@ pub enum Event {
 
 const _: () = assert!(size_of::<Event>() <= 40);
 
+impl Event {
+    /// A gap: instructions were executed that are not reported.
+    #[inline]
+    pub const fn is_gap(&self) -> bool {
+        matches!(
+            self,
+            Self::NoSync(_) | Self::AddressUnknown | Self::PathUnknown { .. } | Self::NoMemory { .. }
+        )
+    }
+
+    /// A loss: a gap, or accesses to data that were to be reported and are not.
+    #[inline]
+    pub const fn is_loss(&self) -> bool {
+        self.is_gap() || matches!(self, Self::AccessesLost)
+    }
+
+    /// A break: what is reported next need not follow what was reported last. That is a gap, or tracing begins again.
+    #[inline]
+    pub const fn is_break(&self) -> bool {
+        self.is_gap() || matches!(self, Self::TraceOn(_))
+    }
+
+    /// An edge of a piece of execution: a break, or the beginning or the end of the trace.
+    #[inline]
+    pub const fn is_edge(&self) -> bool {
+        self.is_break() || matches!(self, Self::StartOfTrace | Self::EndOfTrace { .. })
+    }
+}
+
 /// Instructions executed one after the other. Only the last may be a branch that was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {

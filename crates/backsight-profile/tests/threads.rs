@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::io::BufReader;
 use std::num::NonZeroU32;
 use std::path::Path;
+use std::sync::Arc;
 
 use backsight::Capture;
 use backsight::calls::{CallTree, ShadowStack};
@@ -13,6 +14,8 @@ use backsight::core::{Cause, Context, Execution, Isa, Retired};
 use backsight::flow::{Event, Range, TraceOn};
 use backsight::image::Window;
 use backsight::isa::classify_retired;
+use backsight::listing::{Detail, ExecutionFormat, FilterOptions, Style, ThreadCalls};
+use backsight::moments::Moment;
 use backsight_profile::{CountOptions, Profile, count};
 use backsight_run::qemu::EmulationOptions;
 use backsight_run::retired::RetiredReader;
@@ -52,10 +55,14 @@ fn range_of(retired: &Retired) -> Range {
     }
 }
 
+/// An instruction of the truth: the CPU, the number of the instruction on that, and the thread with the calls under way.
+type Executed<'a, 'c> = (u32, u64, u64, &'a ShadowStack<'c>);
+
 /// What each thread called, by the truth, which is in the order of time.
-fn calls_of_truth(path: &Path) -> BTreeMap<String, Calls> {
+fn calls_of_truth(path: &Path, each: &mut dyn FnMut(Executed<'_, '_>)) -> BTreeMap<String, Calls> {
     let capture = Capture::open(path).expect("a capture");
     let code = capture.code().expect("code");
+    let mut numbers: BTreeMap<u32, u64> = BTreeMap::new();
     let file = std::fs::File::open(path.join(TRUTH)).expect("the truth");
     let mut threads: BTreeMap<u64, (ShadowStack<'_>, CallTree)> = BTreeMap::new();
     let (mut cpu, mut now, mut on): (u32, u64, BTreeMap<u32, Context>) = (0, 0, BTreeMap::new());
@@ -97,6 +104,11 @@ fn calls_of_truth(path: &Path) -> BTreeMap<String, Calls> {
             _ => continue,
         };
         stack.push(&event, &mut |visit| tree.add(&visit));
+        if let Event::Range(_) = event {
+            let number = numbers.entry(cpu).or_default();
+            each((cpu, *number, thread, stack));
+            *number += 1;
+        }
     }
     let mut calls = BTreeMap::new();
     for (thread, (mut stack, mut tree)) in threads {
@@ -150,7 +162,7 @@ fn threads_that_go_from_cpu_to_cpu_have_the_calls_that_the_truth_says() {
         if !record(&capture, slice) {
             return;
         }
-        let (profile, truth) = (profile_of(&capture), calls_of_truth(&capture));
+        let (profile, truth) = (profile_of(&capture), calls_of_truth(&capture, &mut |_| {}));
         assert_eq!((profile.totals.unordered_threads, profile.totals.unjoined_turns), (0, 0));
         let counted = calls_of_profile(&profile);
         let names = |calls: &BTreeMap<String, Calls>| calls.keys().cloned().collect::<Vec<_>>();
@@ -163,6 +175,82 @@ fn threads_that_go_from_cpu_to_cpu_have_the_calls_that_the_truth_says() {
             }
             let more = counted.iter().find(|(path, costs)| costs.1 > 0 && !expected.contains_key(*path));
             assert_eq!(more, None, "slices of {slice}, {thread}");
+        }
+    }
+}
+
+/// The same as `flow --calls=tree` lists them.
+fn calls_of_listing(path: &Path) -> BTreeMap<String, Calls> {
+    let capture = Capture::open(path).expect("a capture");
+    let code = capture.code().expect("code");
+    let style = Style { format: ExecutionFormat::Json, detail: Detail::CallTree, ..Style::default() };
+    let (filter, counts) = (FilterOptions::default(), Arc::default());
+    let listing = ThreadCalls { style, filter: &filter, harts: &[], counts };
+    let mut lines = Vec::new();
+    let mut put = |text: &[u8]| {
+        lines.extend_from_slice(text);
+        Ok::<_, backsight::Error>(())
+    };
+    assert!(capture.execution().threads_may_move(code).expect("sources"));
+    listing.write(capture.execution(), code, &mut put).expect("a listing");
+    let lines = String::from_utf8(lines).expect("text");
+    let member = |line: &str, name: &str| -> String {
+        let (_, after) = line.split_once(&format!("\"{name}\":")).unwrap_or_else(|| panic!("{name}: {line}"));
+        after.split([',', '}']).next().unwrap_or_default().trim_matches('"').to_owned()
+    };
+    let (mut calls, mut names) = (BTreeMap::<String, Calls>::new(), Vec::new());
+    for line in lines.lines() {
+        let number = |name: &str| member(line, name).parse::<u64>().expect("a number");
+        names.truncate(number("depth") as usize);
+        names.push(member(line, "function"));
+        // Those of its own come first.
+        let costs = (number("calls"), number("instructions"));
+        calls.entry(member(line, "thread")).or_default().insert(names.join(";"), costs);
+    }
+    calls
+}
+
+#[test]
+fn listed_calls_of_threads_that_go_from_cpu_to_cpu_are_those_of_the_truth() {
+    for slice in [700, 3000, 20_000] {
+        let scratch = Scratch::new(&format!("threads-listed-{slice}"));
+        let capture = scratch.path("capture");
+        if !record(&capture, slice) {
+            return;
+        }
+        let (listed, truth) = (calls_of_listing(&capture), calls_of_truth(&capture, &mut |_| {}));
+        assert!(truth.len() >= 4, "{} threads", truth.len());
+        assert_eq!(listed, truth, "slices of {slice}");
+    }
+}
+
+#[test]
+fn the_stack_at_a_moment_has_what_its_thread_called_on_other_cpus() {
+    let scratch = Scratch::new("threads-moments");
+    let path = scratch.path("capture");
+    if !record(&path, 3000) {
+        return;
+    }
+    let mut expected = Vec::new();
+    calls_of_truth(&path, &mut |(cpu, number, thread, stack)| {
+        if number % 9_973 == 17 {
+            let names: Vec<_> = stack.under_way().map(|call| call.function.to_string()).collect();
+            expected.push((cpu, number, thread, names));
+        }
+    });
+    assert!(expected.len() > 20, "{} moments", expected.len());
+    let capture = Capture::open(&path).expect("a capture");
+    let index = capture.moments().distance(500).index(2).expect("an index");
+    let sources = capture.execution().sources().expect("sources");
+    for moments in [capture.moments(), capture.moments().with_index(index.into())] {
+        for (cpu, number, thread, names) in &expected {
+            let is_it = |source: &&backsight::Source| u32::from(source.id().get()) == 0x10 + cpu;
+            let source = sources.iter().find(is_it).expect("a source");
+            let decode = capture.execution();
+            let stacks = moments.stack_at(&decode, source, Moment::Instruction(*number)).expect("stacks");
+            let next = stacks.iter().find(|stack| stack.is_next).expect("a thread");
+            let given: Vec<_> = next.calls.iter().map(|call| call.function.to_string()).collect();
+            assert_eq!((next.thread, &given), (Some(*thread), names), "CPU {cpu}, #{number}");
         }
     }
 }

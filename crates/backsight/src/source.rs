@@ -51,6 +51,11 @@ impl Source {
         &self.0.name
     }
 
+    /// Is it the same source of a capture?
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.id() == other.id() && self.buffer() == other.buffer()
+    }
+
     /// The name of the buffer that holds its trace.
     pub fn buffer(&self) -> &str {
         &self.0.buffer

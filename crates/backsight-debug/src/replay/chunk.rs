@@ -111,7 +111,7 @@ impl Chunk {
         let is_event = |note: &&Note| {
             let is_wanted = match note.event {
                 Event::Exception { .. } => wanted.exceptions,
-                event => wanted.gaps && is_gap(&event),
+                event => wanted.gaps && event.is_break(),
             };
             // Before the first instruction and after the last one is no place to stop at.
             is_wanted && note.number > 0 && note.number < self.end
@@ -328,21 +328,5 @@ impl InWindow for Loader<'_> {
 
 /// Does the stack of calls, or somebody at a position, have to know of it?
 pub(super) fn matters(event: &Event) -> bool {
-    is_gap(event)
-        || matches!(
-            event,
-            Event::StartOfTrace | Event::Exception { .. } | Event::ExceptionReturn | Event::EndOfTrace { .. }
-        )
-}
-
-/// Is something missing there?
-pub(super) fn is_gap(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::NoSync(_)
-            | Event::TraceOn(_)
-            | Event::AddressUnknown
-            | Event::PathUnknown { .. }
-            | Event::NoMemory { .. }
-    )
+    event.is_edge() || matches!(event, Event::Exception { .. } | Event::ExceptionReturn)
 }

@@ -15,7 +15,6 @@ use backsight::moments::InWindow;
 use backsight::{Capture, Error, Event, Item, Result};
 use backsight_run::history::{History, Hit, InitialMemory, Instructions, Wanted};
 
-use super::chunk::is_gap;
 use super::memory::segments;
 use super::state::{Access, At, Register, State, Touch};
 use super::traced;
@@ -381,7 +380,9 @@ impl InWindow for Comparison<'_> {
                     false => self.limit = Some(Limit::Difference),
                 }
             }
-            event if self.agreed > 0 && (is_gap(event) || matches!(event, Event::UncountedLoop { .. })) => {
+            event
+                if self.agreed > 0 && (event.is_break() || matches!(event, Event::UncountedLoop { .. })) =>
+            {
                 self.gap.get_or_insert(self.agreed);
             }
             _ => {}

@@ -10,7 +10,7 @@ use backsight::image::{Code as _, Window as TimeSpan};
 use backsight::moments::{InWindow, Moment, Place, Window};
 use backsight::{Event, Item, Result, SourceCode};
 
-use super::chunk::{Executor, is_gap};
+use super::chunk::Executor;
 use super::track::Track;
 use super::walk::{Stopped, Stops};
 use super::watch::Watchpoint;
@@ -313,7 +313,7 @@ impl Finder<'_, '_> {
             Event::Timestamp { value, .. } if *value != 0 => self.time = self.time.max(Some(*value)),
             // Before the first instruction and after the last one is no place to stop at.
             _ if self.number == 0 || self.number >= self.end => {}
-            event if self.wanted.gaps && is_gap(event) => self.hit(self.number, Reason::Gap),
+            event if self.wanted.gaps && event.is_break() => self.hit(self.number, Reason::Gap),
             Event::Exception { .. } if self.wanted.exceptions => self.hit(self.number, Reason::Exception),
             _ => {}
         }

@@ -13,7 +13,6 @@ use backsight::moments::InWindow;
 use backsight::{Error, Event, Item, Result, SourceCode};
 use backsight_run::history::{History, HistoryBuilder, HistoryError};
 
-use super::chunk::is_gap;
 use super::track::Track;
 
 /// Instructions among which an access is expected, if there is data trace.
@@ -179,7 +178,7 @@ impl InWindow for Traced<'_, '_> {
             Event::Context(context, _) => self.space = self.code.space_of(context),
             Event::Access(access) => self.access(access),
             Event::AccessesLost => self.lose(),
-            event if is_gap(event) => self.lose(),
+            event if event.is_break() => self.lose(),
             _ => {}
         }
     }

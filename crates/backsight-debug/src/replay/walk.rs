@@ -11,7 +11,7 @@ use backsight::moments::{Moment, Moments};
 use backsight::{Capture, Error, Event, Result, Source, SourceCode};
 
 use super::calls::Call;
-use super::chunk::{Executor, Instruction, is_gap};
+use super::chunk::{Executor, Instruction};
 use super::memory;
 use super::search::{Direction, Found, Reason, Wanted, search};
 use super::state::{At, Register, State, Unknown};
@@ -457,7 +457,7 @@ impl<'c> Replay<'c> {
         // What was passed over on the way.
         let crossed = if direction == Direction::Forwards { to } else { from };
         let notes = self.tracks[source].notes(crossed)?;
-        let is_missing = notes.iter().any(|note| note.hart == hart && is_gap(&note.event));
+        let is_missing = notes.iter().any(|note| note.hart == hart && note.event.is_break());
         Ok(if is_missing && crossed > 0 { Stopped::Gap } else { Stopped::Step })
     }
 

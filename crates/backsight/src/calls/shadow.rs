@@ -192,6 +192,11 @@ impl<'i> ShadowStack<'i> {
         self.thread
     }
 
+    /// The address space of what comes next.
+    pub(crate) const fn space(&self) -> AddressSpace {
+        self.costs.space
+    }
+
     /// Instructions so far.
     pub const fn instructions(&self) -> u64 {
         self.costs.clock.instructions
@@ -286,6 +291,21 @@ impl<'i> ShadowStack<'i> {
         stack.interrupt(&mut reporter);
     }
 
+    /// What comes next of the thread may be on another hart. `is_lost`: the last thing that happened was that something is missing.
+    pub(crate) fn pause(&mut self, is_lost: bool, sink: &mut impl Stays<'i>) {
+        let (stack, mut reporter) = self.split(sink);
+        match is_lost {
+            true => stack.interrupt(&mut reporter),
+            false => stack.pause(&mut reporter),
+        }
+    }
+
+    /// It goes on, on a hart whose last timestamp was this.
+    pub(crate) fn go_on(&mut self, time: Option<u64>) {
+        self.costs.clock.time = time.or(self.costs.clock.time);
+        self.costs.began = self.costs.clock;
+    }
+
     /// Names that nobody needs any more are forgotten.
     #[cold]
     pub(super) fn forget_names(&mut self) {
@@ -330,26 +350,8 @@ impl<'i> ShadowStack<'i> {
             }
             Event::Timestamp { value, .. } => self.costs.clock.time = Some(value),
             Event::CycleCount(Some(cycles)) => self.costs.clock.count_cycles(cycles),
-            Event::StartOfTrace
-            | Event::NoSync(_)
-            | Event::TraceOn(_)
-            | Event::AddressUnknown
-            | Event::PathUnknown { .. }
-            | Event::NoMemory { .. }
-            | Event::EndOfTrace { .. } => self.lose(sink),
-            Event::UncountedLoop { .. }
-            | Event::CycleCount(None)
-            | Event::Trigger
-            | Event::UnitEvents(_)
-            | Event::TimestampMarker
-            | Event::Transaction(_)
-            | Event::Software(_)
-            | Event::Hardware(_)
-            | Event::SourceTime(_)
-            | Event::Condition { .. }
-            | Event::Access(_)
-            | Event::AccessesLost
-            | Event::Mismatch { .. } => {}
+            ref event if event.is_edge() => self.lose(sink),
+            _ => {}
         }
     }
 

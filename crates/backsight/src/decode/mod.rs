@@ -4,6 +4,7 @@
 //! protocol (`source_decoder`); what comes out is given to a sink, in an order that does not depend on how many
 //! threads did the work.
 
+mod by_thread;
 mod caches;
 mod consumer;
 mod execute;
@@ -36,6 +37,7 @@ use backsight_core::TraceId;
 use crate::capture::{Buffer, Capture};
 pub use crate::protocol::SavedState;
 use crate::{Error, Result};
+pub use by_thread::{ThreadId, ThreadItem, Turn, Turns};
 pub use consumer::Consumer;
 use consumer::Each;
 pub use execute::Written;

@@ -1,7 +1,7 @@
 //! Everything that the sources of a capture report, on one time axis.
 //!
 //! Sources that share a clock put timestamps into their streams, now and then. What a source reports between two of them
-//! happened between the two times; where cycles are counted, they say about when. Sources are decoded side by side, a
+//! happened between the two times; cycles say about when, or else instructions. Sources are decoded side by side, a
 //! few kilobytes at a time, the one that is behind first, and what they give waits until every other source has come as
 //! far. How much may wait is bounded: a source that never says what time it is does not hold up the others.
 
@@ -34,7 +34,7 @@ pub struct TimeBounds {
     pub earliest: Option<u64>,
     /// Not after this; `None` after the last timestamp of its source.
     pub latest: Option<u64>,
-    /// About then, by the cycles that were counted since the timestamp before; where none were, the earliest time.
+    /// About then, by the cycles that were counted since the timestamp before; where none were, as if instructions took equally long.
     pub estimate: Option<u64>,
 }
 
@@ -81,7 +81,11 @@ impl<'c> Decode<'c, Execution> {
         self,
         mut sink: impl FnMut(Item<'_, Event>, TimeBounds) -> R,
     ) -> Result<Summary> {
-        let mut sink = |item: Item<'_, Event>, time| sink(item, time).control();
+        self.run_merged(&mut |item, time, _| sink(item, time).control())
+    }
+
+    /// The same. A flag says which item is known to be the last of its hart.
+    pub(super) fn run_merged(self, sink: &mut MergedSink<'_>) -> Result<Summary> {
         let mut summary = self.empty_summary();
         let mut merge = TimeMerge::new(MOST_WAITING);
         let mut open_buffers = Vec::new();
@@ -104,7 +108,7 @@ impl<'c> Decode<'c, Execution> {
             let mut each = Each::new(|item: Item<'_, Event>| {
                 merge.push(number, &item);
                 // A few bytes may stand for millions of items; else all sources of a piece come first.
-                if merge.is_full() { merge.give(&mut sink) } else { ControlFlow::Continue(()) }
+                if merge.is_full() { merge.give(sink) } else { ControlFlow::Continue(()) }
             });
             outcome = match count {
                 0 => session.finish(&mut each),
@@ -115,20 +119,23 @@ impl<'c> Decode<'c, Execution> {
                 merge.end(number);
             }
             if outcome.is_continue() {
-                outcome = merge.give(&mut sink);
+                outcome = merge.give(sink);
             }
             if let Some(progress) = &self.progress {
                 progress(count as u64);
             }
         }
         if outcome.is_continue() {
-            outcome = merge.finish(&mut sink);
+            outcome = merge.finish(sink);
         }
         summary.stopped = outcome.is_break();
         summary.buffers.extend(open_buffers.iter_mut().map(|(_, _, session)| session.buffer_summary()));
         Ok(summary)
     }
 }
+
+/// Takes items in the order of time.
+type MergedSink<'s> = dyn FnMut(Item<'_, Event>, TimeBounds, bool) -> ControlFlow<()> + 's;
 
 fn read_piece(reader: &mut impl Read, block: &mut [u8]) -> std::io::Result<usize> {
     read_block(reader, block, true)
@@ -172,8 +179,8 @@ struct Track {
     ready: VecDeque<Stored>,
     /// The last timestamp.
     time: Option<u64>,
-    /// Cycles since.
-    cycles: u64,
+    /// What passed since.
+    passed: Passed,
     /// The latest estimate: no later one is before it.
     latest: u64,
     is_ended: bool,
@@ -186,29 +193,51 @@ struct Stored {
     offset: u64,
     length: u32,
     position: Option<u64>,
-    cycles: u64,
+    /// What passed before it, since the last timestamp.
+    passed: Passed,
     time: TimeBounds,
     window: Option<Window>,
     value: Event,
 }
 
+/// What passed since a timestamp.
+#[derive(Clone, Copy, Debug, Default)]
+struct Passed {
+    cycles: u64,
+    instructions: u64,
+}
+
+impl Passed {
+    fn add(&mut self, event: &Event) {
+        self.cycles = self.cycles.saturating_add(cycles_of(event));
+        if let Event::Range(range) = event {
+            self.instructions = self.instructions.saturating_add(range.instructions.into());
+        }
+    }
+
+    /// Which part of a time had passed, if all of this passed in it.
+    fn share(self, time: u64, all: Self) -> u64 {
+        let (part, whole) = match all.cycles {
+            0 => (self.instructions, all.instructions),
+            cycles => (self.cycles, cycles),
+        };
+        if whole == 0 { 0 } else { (u128::from(time) * u128::from(part) / u128::from(whole)) as u64 }
+    }
+}
+
 impl Track {
     /// Closes what is open: it happened up to `end`.
     fn close(&mut self, end: Option<u64>) {
-        let (earliest, total) = (self.time, self.cycles);
+        let (earliest, total) = (self.time, std::mem::take(&mut self.passed));
         for mut stored in self.open.drain(..) {
             let begin = earliest.or(end).unwrap_or(self.latest);
             let passed = end.unwrap_or(begin).saturating_sub(begin);
-            let share = match total {
-                0 => 0,
-                total => (u128::from(passed) * u128::from(stored.cycles) / u128::from(total)) as u64,
-            };
+            let share = stored.passed.share(passed, total);
             self.latest = self.latest.max(begin.saturating_add(share));
             let estimate = (earliest.is_some() || end.is_some()).then_some(self.latest);
             stored.time = TimeBounds { earliest, latest: end, estimate };
             self.ready.push_back(stored);
         }
-        self.cycles = 0;
     }
 
     /// Nothing that is yet to come can be before this; `None` if it cannot come at all, or nobody waits for it.
@@ -259,7 +288,7 @@ impl TimeMerge {
                 open: Vec::new(),
                 ready: VecDeque::new(),
                 time: None,
-                cycles: 0,
+                passed: Passed::default(),
                 latest: 0,
                 is_ended: false,
                 is_untimed: false,
@@ -275,14 +304,16 @@ impl TimeMerge {
             offset: item.offset,
             length: item.length,
             position: item.position(),
-            cycles: 0,
+            passed: Passed::default(),
             time: TimeBounds::default(),
             window: item.window,
             value: item.value,
         };
         let Some(track) = self.track(buffer, item.source, item.sub_source) else { return };
-        track.cycles = track.cycles.saturating_add(cycles_of(&item.value));
-        stored.cycles = track.cycles;
+        // Cycles are counted up to what reports them; an instruction begins when those before it have ended.
+        stored.passed.instructions = track.passed.instructions;
+        track.passed.add(&item.value);
+        stored.passed.cycles = track.passed.cycles;
         match time_of(&item.value) {
             Some(time) => {
                 track.close(Some(time));
@@ -306,10 +337,7 @@ impl TimeMerge {
     }
 
     /// Gives what no other source can come before; and more, if too much waits.
-    fn give(
-        &mut self,
-        sink: &mut impl FnMut(Item<'_, Event>, TimeBounds) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
+    fn give(&mut self, sink: &mut MergedSink<'_>) -> ControlFlow<()> {
         loop {
             let next =
                 self.tracks.iter().enumerate().filter_map(|(number, track)| Some((track.next()?, number)));
@@ -336,24 +364,18 @@ impl TimeMerge {
         }
     }
 
-    fn give_one(
-        &mut self,
-        number: usize,
-        sink: &mut impl FnMut(Item<'_, Event>, TimeBounds) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
+    fn give_one(&mut self, number: usize, sink: &mut MergedSink<'_>) -> ControlFlow<()> {
         let Some(track) = self.tracks.get_mut(number) else { return ControlFlow::Continue(()) };
         let Some(stored) = track.ready.pop_front() else { return ControlFlow::Continue(()) };
         self.waiting -= 1;
         let Stored { offset, length, position, window, value, time, .. } = stored;
         let origin = position.map_or(Origin::Unknown, |position| Origin::Known(position, &[]));
         let (source, sub_source) = (&track.source, track.sub_source);
-        sink(Item { source, sub_source, offset, length, window, value, origin }, time)
+        let is_last = track.is_ended && track.ready.is_empty();
+        sink(Item { source, sub_source, offset, length, window, value, origin }, time, is_last)
     }
 
-    fn finish(
-        &mut self,
-        sink: &mut impl FnMut(Item<'_, Event>, TimeBounds) -> ControlFlow<()>,
-    ) -> ControlFlow<()> {
+    fn finish(&mut self, sink: &mut MergedSink<'_>) -> ControlFlow<()> {
         for track in &mut self.tracks {
             track.close(None);
             track.is_ended = true;

@@ -299,6 +299,23 @@ impl<'i> CallLines<'i> {
         stack.take_numbered(event, false, &mut TextLines { form, label, hart, text });
     }
 
+    /// What comes next of these calls may be elsewhere. `is_lost`: the last thing that happened was that something is missing.
+    pub fn pause(&mut self, page: &mut Page<'_>, out: &mut Vec<u8>, is_lost: bool) {
+        let Self { stack, form, .. } = self;
+        let mut sink = |functions: &Functions<'i>, stay: &Stay| form.write(page, out, functions, stay);
+        stack.pause(is_lost, &mut sink);
+    }
+
+    /// Has nothing been executed in them?
+    pub const fn is_empty(&self) -> bool {
+        self.stack.instructions() == 0
+    }
+
+    /// They go on, where this was the last timestamp.
+    pub fn go_on(&mut self, time: Option<u64>) {
+        self.stack.go_on(time);
+    }
+
     /// The trace ends.
     pub fn end(&mut self, page: &mut Page<'_>, out: &mut dyn Write) -> io::Result<()> {
         self.with_lines(out, |stack, form, lines| {

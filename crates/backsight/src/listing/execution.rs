@@ -225,8 +225,7 @@ impl<'i> ExecutionWriter<'i> {
         let mut writer = Self::labelled(style, source.id(), code, filter, counts);
         writer.lines.cycle_counts |= source.counts_cycles();
         writer.lines.hides_return_addresses = !source.lists_return_addresses();
-        writer.label.numbers_harts = source.numbers_harts();
-        writer.label.buffer = style.name_buffers.then(|| source.buffer().to_owned());
+        writer.label = Label::of(source, style.name_buffers);
         writer
     }
 
@@ -238,7 +237,7 @@ impl<'i> ExecutionWriter<'i> {
         filter: Filter,
         counts: Arc<ListedCounts>,
     ) -> Self {
-        let label = Label { id, numbers_harts: false, buffer: None, time: None };
+        let label = Label { id, numbers_harts: false, buffer: None, time: None, thread: None };
         let (harts, object, text) = Default::default();
         let lines = opencsd::Lines::new(style.cycle_counts);
         let is_plain =

@@ -38,12 +38,7 @@ pub struct MessageWriter {
 impl MessageWriter {
     /// A writer for one source; JSON names the buffer where there are several.
     pub fn new(format: MessageFormat, source: &Source, name_buffers: bool) -> Self {
-        let label = Label {
-            id: source.id(),
-            numbers_harts: source.numbers_harts(),
-            buffer: name_buffers.then(|| source.buffer().to_owned()),
-            time: None,
-        };
+        let label = Label::of(source, name_buffers);
         let (messages, now, object, text) = Default::default();
         Self { format, label, messages, now, object, text }
     }

@@ -348,7 +348,8 @@ mod tests {
 
     #[test]
     fn lines_with_short_names_are_written_as_all_others_are() {
-        let label = Label { id: TraceId::new(0x1F), numbers_harts: false, buffer: None, time: None };
+        let label =
+            Label { id: TraceId::new(0x1F), numbers_harts: false, buffer: None, time: None, thread: None };
         let labels = [label.clone(), Label { numbers_harts: true, ..label }];
         let names = [0, 1, 9, NAME - 3, NAME - 2, NAME - 1, NAME, 200].map(|length| "n".repeat(length));
         let stays = [0, 1, 2, 9, 10, 99, 100, 101, 999, 1000].into_iter().flat_map(|own| {
@@ -381,7 +382,8 @@ mod tests {
 
     #[test]
     fn a_line_says_who_where_and_what_it_cost() {
-        let label = Label { id: TraceId::new(0x12), numbers_harts: false, buffer: None, time: None };
+        let label =
+            Label { id: TraceId::new(0x12), numbers_harts: false, buffer: None, time: None, thread: None };
         let name = NameText::new("main  ");
         let line =
             |stay: &Stay| lines(&label, stay, &name).map(|text| text.replace("before\n", ""))[0].clone();

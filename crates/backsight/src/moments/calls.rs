@@ -6,6 +6,7 @@ use backsight_image::Window as TimeSpan;
 use super::index::Index;
 use super::moment::{Moment, Window};
 use super::reach::Moments;
+use super::thread_calls::calls_before;
 use super::windowed::InWindow;
 use crate::calls::saved::{CallSaver, HartCalls};
 use crate::calls::{KnownCalls, ShadowStack, UnderWay};
@@ -31,7 +32,7 @@ pub struct ThreadCalls<'c> {
 
 impl<'c> Moments<'c> {
     /// The calls under way at a moment of a source: those of the hart that executes the next instruction, in which that is, and those
-    /// of other harts and threads as their last instruction left them. Nothing, if the source does not come to that moment. They are
+    /// of other harts and threads as their last instruction left them. Calls are those of threads, wherever these ran before. Nothing, if the source does not come to that moment. They are
     /// those that the whole source gives; without an index, it is decoded from its beginning for that.
     ///
     /// ```
@@ -60,6 +61,7 @@ impl<'c> Moments<'c> {
         let window = Window { from: Some(moment), to: None };
         let decode = decode.clone().positions(false);
         let is_known = self.known_index().is_some_and(|index| index.source(source).is_some());
+        let all = decode.clone();
         let found = match moment {
             // The end of the trace tells how long it is, and not which calls are under way.
             Moment::BeforeEnd(_) if !is_known => {
@@ -69,7 +71,13 @@ impl<'c> Moments<'c> {
             }
             _ => self.take(decode, source, window, &mut stacks)?,
         };
-        Ok(if found.places.is_some() { stacks.calls() } else { Vec::new() })
+        let Some((place, _)) = found.places else { return Ok(Vec::new()) };
+        let running = stacks.harts.harts.iter().find(|(hart, _)| stacks.next == Some(*hart));
+        let thread = running.and_then(|(_, stack)| stack.thread());
+        if self.may_have_moved(thread, source) && all.threads_may_move(self.capture().code()?)? {
+            return calls_before(all, self.capture().code()?, source, place.instructions);
+        }
+        Ok(stacks.calls())
     }
 }
 

@@ -1,4 +1,4 @@
-//! What counts as a function entered, and as something missing: for searches and for the sums of an index alike.
+//! What counts as a function entered: for searches and for the sums of an index alike.
 
 use std::collections::HashMap;
 use std::ops::Range as Addresses;
@@ -51,19 +51,7 @@ pub(super) fn is_entered(function: &Addresses<u64>, before: Option<RangeEnd>) ->
     before.is_none_or(|before| before.is_call || !function.contains(&before.last))
 }
 
-/// Does the event say that something is missing?
-pub(super) const fn is_gap(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::NoSync(_)
-            | Event::AddressUnknown
-            | Event::PathUnknown { .. }
-            | Event::NoMemory { .. }
-            | Event::AccessesLost
-    )
-}
-
 /// Does execution not go on after this event from where it was?
 pub(super) const fn interrupts(event: &Event) -> bool {
-    is_gap(event) || matches!(event, Event::Exception { .. } | Event::ExceptionReturn | Event::TraceOn(_))
+    event.is_loss() || event.is_break() || matches!(event, Event::Exception { .. } | Event::ExceptionReturn)
 }

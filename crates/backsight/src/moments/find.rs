@@ -6,7 +6,7 @@ use backsight_core::AddressSpace;
 use backsight_flow::{ByPath, Event, PathId, Range};
 use backsight_image::{Code as _, Function, Image, Window as TimeSpan};
 
-use super::entries::{FunctionStarts, RangeEnd, interrupts, is_entered, is_gap};
+use super::entries::{FunctionStarts, RangeEnd, interrupts, is_entered};
 use super::near_names::near_names;
 use super::place::Place;
 use super::windowed::InWindow;
@@ -227,7 +227,7 @@ impl Finder<'_, '_> {
         }
         let holds = match (self.wanted, &event) {
             (Wanted::Exceptions, Event::Exception { .. }) => true,
-            (Wanted::Gaps, event) => is_gap(event),
+            (Wanted::Gaps, event) => event.is_loss(),
             (Wanted::Messages(text), Event::Software(written)) => {
                 let (place, each, outcome) = (self.place, &mut *self.each, &mut self.outcome);
                 self.messages.push(hart, written, place.time, 0, &mut |message| {

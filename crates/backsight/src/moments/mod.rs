@@ -40,6 +40,7 @@ mod reach;
 mod search;
 mod several;
 mod sums;
+mod thread_calls;
 mod windowed;
 mod write;
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use backsight_flow::{ByPath, Event, PathId, Range};
 
-use super::entries::{FunctionStarts, RangeEnd, interrupts, is_entered, is_gap};
+use super::entries::{FunctionStarts, RangeEnd, interrupts, is_entered};
 use super::find::Wanted;
 use crate::SourceCode;
 
@@ -218,7 +218,7 @@ impl Counting {
         let waiting = &mut self.waiting;
         match event {
             Event::Exception { .. } => waiting.exceptions += 1,
-            event if is_gap(event) => waiting.gaps += 1,
+            event if event.is_loss() => waiting.gaps += 1,
             Event::Context(context, _) => {
                 let before = std::mem::replace(&mut self.context, context.context_id);
                 match context.context_id {

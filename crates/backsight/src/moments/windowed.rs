@@ -278,7 +278,12 @@ impl Consumer<Event> for Windowed<'_, '_> {
 }
 
 /// A range in two, the first of so many instructions. Only the last instruction of the whole may be a branch.
-fn split(range: &Range, instructions: u32, space: AddressSpace, code: &SourceCode<'_>) -> (Range, Range) {
+pub(super) fn split(
+    range: &Range,
+    instructions: u32,
+    space: AddressSpace,
+    code: &SourceCode<'_>,
+) -> (Range, Range) {
     let (mut end, mut last_size, mut left) = (range.start, 0, instructions);
     steps(range, space, code, |step| {
         if left > 0 {

@@ -13,7 +13,7 @@ use backsight::decode::{Summary, Written};
 use backsight::image::Naming;
 use backsight::listing::{
     BranchWriter, Detail, EventNames, ExecutionFormat, ExecutionWriter, Filter, FilterOptions, ListedCounts,
-    MessageWriter, Printable, Style,
+    MessageWriter, Printable, Style, ThreadCalls,
 };
 use backsight::{Capture, Source};
 use clap::{Args, ValueEnum};
@@ -45,7 +45,8 @@ pub struct Flow {
     truth: bool,
 
     /// List calls, in text or JSON: function by function, indented by how deep they are, and at the end of each what it
-    /// cost; or as a tree. A thread that goes from CPU to CPU has a stack on each (`profile` joins them)
+    /// cost; or as a tree. A thread that goes from CPU to CPU
+    /// is one, in the order of time
     #[arg(long, value_name = "HOW", num_args = 0..=1, require_equals = true, default_missing_value = "lines")]
     calls: Option<Calls>,
 
@@ -362,6 +363,10 @@ fn list(
     let style = command.style(several);
     let positions = matches!(style.format, ExecutionFormat::Json | ExecutionFormat::Opencsd);
     let decode = execution().as_opencsd(style.format == ExecutionFormat::Opencsd).positions(positions);
+    if command.calls.is_some() && decode.threads_may_move(code)? {
+        let calls = ThreadCalls { style, filter: &filter, harts: &command.hart, counts: Arc::clone(counts) };
+        return listed(|put| calls.write(decode, code, put), &mut put);
+    }
     let make = |source: &Source| {
         let filter = filter_of(source)?.harts(&command.hart);
         Ok(ExecutionWriter::new(style, source, code.seen_by(source), filter, Arc::clone(counts)))
