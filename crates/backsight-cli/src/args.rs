@@ -147,9 +147,6 @@ impl CaptureArgs {
         if let Some(id) = self.id.iter().find(|&&id| id > 0x7F) {
             return Err(Failure::usage(format!("--id {id:#x}: trace IDs are 0 to 0x7f")));
         }
-        if self.is_standard_input() && self.protocol.is_none() {
-            return Err(Failure::usage("standard input is a bare stream: --protocol says what it holds"));
-        }
         if let Some(folder) = images.files.symfs.iter().find(|folder| !folder.is_dir()) {
             return Err(Failure::new(format!("--symfs {}: there is no such folder", folder.display())));
         }
