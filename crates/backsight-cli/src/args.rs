@@ -18,7 +18,7 @@ pub use backsight_run::settings::{parse_number, parse_range};
 /// What to read, and how.
 #[derive(Args, Clone, Debug)]
 pub struct CaptureArgs {
-    /// Snapshot folder, trace package (folder or ZIP), perf.data, or a bare file of trace; `-` is standard input
+    /// Snapshot folder, trace package (folder or ZIP), perf.data, Tarmac log, or a bare file of trace; `-` is standard input
     pub capture: PathBuf,
 
     /// Protocol of a bare file or of standard input

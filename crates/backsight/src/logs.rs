@@ -1,7 +1,7 @@
 //! Logs of executed instructions, recognised by what is in them, and the code that they bring along.
 
 use std::collections::HashMap;
-use std::io::Read;
+use std::io::{IsTerminal as _, Read};
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -36,6 +36,12 @@ pub(crate) fn in_file(path: &Path) -> Result<Option<Log>> {
     let file = unpacked(file)?;
     let sample = sample(&mut *file.open()?);
     Ok(settings_of(&sample).map(|config| Log { file, config }))
+}
+
+/// The log in standard input; `None` if there is something else, or somebody at a terminal.
+pub(crate) fn in_input() -> Result<Option<Log>> {
+    let input = std::io::stdin();
+    if input.is_terminal() { Ok(None) } else { in_reader("standard input", input) }
 }
 
 /// The log in a stream that can be read once, plain or compressed; `None` if there is something else.

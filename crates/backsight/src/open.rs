@@ -184,7 +184,7 @@ impl OpenOptions {
 
     /// Standard input, of which nobody says what it holds: it may be a log.
     fn undescribed_input(self) -> Result<Capture> {
-        match logs::in_reader("standard input", std::io::stdin())? {
+        match logs::in_input()? {
             Some(log) => self.log(log),
             None => Err(Error::misuse("standard input is a bare stream: --protocol says what it holds")),
         }
