@@ -83,6 +83,7 @@ fn value_object<'py>(py: Python<'py>, value: Value) -> PyResult<Bound<'py, PyAny
             let bytes = bytes.get(..usize::from(count)).unwrap_or(&bytes);
             String::from_utf8_lossy(bytes).into_pyobject(py)?.into_any()
         }
+        Value::Name(name) => name.as_str().into_pyobject(py)?.into_any(),
         Value::Absent => py.None().into_bound(py),
         Value::Outcomes(..) => value.to_string().into_pyobject(py)?.into_any(),
     })

@@ -38,6 +38,11 @@ pub trait Folder: Send + Sync + fmt::Debug {
     /// If there is no such file.
     fn length(&self, path: &str) -> io::Result<Option<u64>>;
 
+    /// Can files be opened more than once?
+    fn can_reopen(&self) -> bool {
+        true
+    }
+
     /// Where the file is on disk, if it is a file of its own there.
     fn location(&self, _path: &str) -> Option<PathBuf> {
         None
@@ -65,6 +70,16 @@ impl FileRef {
     pub fn new(folder: &Arc<dyn Folder>, path: &str) -> Result<Self, Error> {
         let path = safe_path(path).map_err(|why| Error::file(folder.describe(path), why.to_string()))?;
         Ok(Self { folder: folder.clone(), path })
+    }
+
+    /// A file whose path is only a name for it.
+    pub(crate) fn of(folder: Arc<dyn Folder>, path: String) -> Self {
+        Self { folder, path }
+    }
+
+    /// Can it be opened more than once? Standard input and other streams cannot.
+    pub fn can_reopen(&self) -> bool {
+        self.folder.can_reopen()
     }
 
     /// The path inside the folder.
@@ -383,6 +398,10 @@ impl Folder for Lone {
         if self.is_input() { Ok(None) } else { length_of_file(&self.0) }
     }
 
+    fn can_reopen(&self) -> bool {
+        !self.is_input() && self.0.is_file()
+    }
+
     fn location(&self, _path: &str) -> Option<PathBuf> {
         (!self.is_input()).then(|| self.0.clone())
     }
@@ -420,6 +439,10 @@ impl Folder for Incoming {
     fn open(&self, _path: &str) -> io::Result<Box<dyn Read + Send>> {
         let reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner).take();
         reader.ok_or_else(|| io::Error::other("it was read before, and can be read once only"))
+    }
+
+    fn can_reopen(&self) -> bool {
+        false
     }
 
     fn length(&self, _path: &str) -> io::Result<Option<u64>> {

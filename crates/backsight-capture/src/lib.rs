@@ -40,6 +40,7 @@ mod error;
 mod model;
 mod open;
 mod package;
+pub mod packed;
 mod perf;
 mod recording;
 mod repack;

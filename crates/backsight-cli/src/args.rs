@@ -18,7 +18,7 @@ pub use backsight_run::settings::{parse_number, parse_range};
 /// What to read, and how.
 #[derive(Args, Clone, Debug)]
 pub struct CaptureArgs {
-    /// Snapshot folder, trace package (folder or ZIP), perf.data, or a bare file of trace; `-` is standard input
+    /// Snapshot folder, trace package (folder or ZIP), perf.data, Tarmac log, or a bare file of trace; `-` is standard input
     pub capture: PathBuf,
 
     /// Protocol of a bare file or of standard input
@@ -146,9 +146,6 @@ impl CaptureArgs {
     pub fn check(&self, images: &ImageArgs) -> Result {
         if let Some(id) = self.id.iter().find(|&&id| id > 0x7F) {
             return Err(Failure::usage(format!("--id {id:#x}: trace IDs are 0 to 0x7f")));
-        }
-        if self.is_standard_input() && self.protocol.is_none() {
-            return Err(Failure::usage("standard input is a bare stream: --protocol says what it holds"));
         }
         if let Some(folder) = images.files.symfs.iter().find(|folder| !folder.is_dir()) {
             return Err(Failure::new(format!("--symfs {}: there is no such folder", folder.display())));

@@ -30,6 +30,8 @@ pub enum Value {
     Outcomes(u64, u8, [char; 2]),
     /// So many bytes of a number, the lowest first, as characters.
     Characters(u64, u8),
+    /// A short name out of the trace.
+    Name(Name),
     /// The value is not known, or does not apply.
     Absent,
 }
@@ -56,8 +58,35 @@ impl fmt::Display for Value {
                 let bytes = value.to_le_bytes().into_iter().take(count.into());
                 bytes.flat_map(core::ascii::escape_default).try_for_each(|byte| f.write_char(byte.into()))
             }
+            Self::Name(name) => f.write_str(name.as_str()),
             Self::Absent => f.write_str("-"),
         }
+    }
+}
+
+/// A name of at most 24 characters, all of them ASCII that can be seen.
+#[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Name([u8; 24]);
+
+impl Name {
+    /// The beginning of a word: up to its first byte that is no such character, and what there is room for.
+    pub fn new(word: &[u8]) -> Self {
+        let mut name = [0; 24];
+        let seen = word.iter().take_while(|byte| byte.is_ascii_graphic());
+        name.iter_mut().zip(seen).for_each(|(to, from)| *to = *from);
+        Self(name)
+    }
+
+    /// The characters.
+    pub fn as_str(&self) -> &str {
+        let length = self.0.iter().position(|&byte| byte == 0).unwrap_or(self.0.len());
+        core::str::from_utf8(self.0.get(..length).unwrap_or_default()).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
     }
 }
 

@@ -10,7 +10,7 @@
 //! walked through it (`blocks/`; of ETMv4 they are found by where they begin, so that a processor can look for the next
 //! before it is through with one), one `return_stack` and one kind of `sink` that may say "enough for now" and may take
 //! remembered paths by name; `speculation`; the `Event` vocabulary, described once, and OpenCSD's words for it; `itm`,
-//! `stm` packets to messages and time; `etm4/data_match` data transfers to their instructions.
+//! `stm` packets to messages and time; `tarmac` lines of a log to execution; `etm4/data_match` data transfers to their instructions.
 
 #![forbid(unsafe_code)]
 
@@ -36,6 +36,7 @@ mod sink;
 mod speculation;
 mod statistics;
 pub mod stm;
+pub mod tarmac;
 mod walk;
 
 pub use blocks::{CodeCache, PathId};

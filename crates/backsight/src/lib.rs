@@ -58,6 +58,7 @@ pub mod recent;
 mod capture;
 mod code;
 mod error;
+mod logs;
 mod open;
 mod retired;
 mod save;

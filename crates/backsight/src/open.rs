@@ -7,12 +7,14 @@ use std::sync::Arc;
 
 use backsight_arm::frame::Framing;
 use backsight_capture::folder::{Incoming, Lone, Memory};
+use backsight_capture::packed::unpacked;
 use backsight_capture::{self as description, FileRef, ReadOptions, Settings, settings};
 use backsight_core::TraceId;
 use backsight_image::{AllowedFiles, GivenFolder, ImageSpec};
 
 use crate::capture::{Buffer, Capture};
 use crate::detect::Detection;
+use crate::logs::{self, Log};
 use crate::protocol::{self, Names};
 use crate::source::Source;
 use crate::{Error, Result, settings as overrides, sources, trace_events, wrapped};
@@ -136,10 +138,16 @@ impl OpenOptions {
     /// without a protocol the error says what it seems to hold.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Capture> {
         let path = path.as_ref();
-        if self.protocol.is_some() || path == Path::new("-") {
+        if self.protocol.is_some() {
             return self.bare(Lone(path.to_owned()).file());
         }
+        if path == Path::new("-") {
+            return self.undescribed_input();
+        }
         if description::is_bare(path) {
+            if let Some(log) = logs::in_file(path)? {
+                return self.log(log);
+            }
             return Err(Error::Undescribed(Box::new(Detection::of_file(path)?)));
         }
         let read = ReadOptions {
@@ -174,6 +182,21 @@ impl OpenOptions {
         self.bytes(Vec::new())
     }
 
+    /// Standard input, of which nobody says what it holds: it may be a log.
+    fn undescribed_input(self) -> Result<Capture> {
+        match logs::in_input()? {
+            Some(log) => self.log(log),
+            None => Err(Error::misuse("standard input is a bare stream: --protocol says what it holds")),
+        }
+    }
+
+    /// A log that was recognised.
+    fn log(mut self, log: Log) -> Result<Capture> {
+        self.protocol = Some(protocol::tarmac::NAME.to_owned());
+        self.config.splice(0..0, log.config.into_iter().map(str::to_owned));
+        self.bare(log.file)
+    }
+
     fn packaged(&self, mut capture: description::Capture) -> Result<Capture> {
         let framing = match &self.framing {
             Some(name) => Some(Framing::from_name(name).ok_or_else(|| {
@@ -202,6 +225,7 @@ impl OpenOptions {
             let known: Vec<_> = protocol::decoded().map(|names| names.name).collect();
             return Err(Error::misuse(format!("protocol {name}: expected one of {}", known.join(", "))));
         };
+        let file = if names.name == protocol::tarmac::NAME { unpacked(file)? } else { file };
         let (framing, packets) = self.bare_framing(names)?;
         let (own, common): (Vec<_>, Vec<_>) =
             self.config.iter().cloned().partition(|argument| overrides::id_of(argument).is_some());

@@ -12,12 +12,12 @@ mod search;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use backsight_capture::events::{Item, Mapping, Pid, State};
 use backsight_capture::{Capture, EventClock, MemoryDump};
 use backsight_core::{Address, AddressSpace, Context};
-use backsight_image::{AllowedFiles, Budget, Elf, ElfKind, Image, ImageSpec, TimedChange, Window};
+use backsight_image::{AllowedFiles, Budget, Code as _, Elf, ElfKind, Image, ImageSpec, TimedChange, Window};
 use dumps::{Dumps, View, Views};
 use files::{Files, Placement};
 use history::{History, Moment};
@@ -26,7 +26,7 @@ use processes::{OWN, Processes, Seen};
 pub(crate) use search::Located;
 use search::{ImageKey, Search, name_of};
 
-use crate::{Error, Result, Source};
+use crate::{Error, Result, Source, logs};
 
 /// What a kernel that places itself at random moves by: the symbol that a mapping names may be a little above its start.
 const KERNEL_ALIGNMENT: u64 = 2 << 20;
@@ -69,6 +69,8 @@ pub struct Code {
     /// Where code is looked up by time.
     over_time: Option<OverTime>,
     files: Arc<Files>,
+    /// What a log of instructions has of the code, once somebody asked for code that nobody names.
+    logged: OnceLock<Option<Image>>,
 }
 
 /// The code that a source ran, seen as it ran it: in each context, that of its process.
@@ -169,7 +171,7 @@ impl backsight_image::Code for SourceCode<'_> {
         let space = self.seen_space(space);
         match self.over_time() {
             Some((over_time, moment)) => over_time.bytes_at(space, address, moment),
-            None => self.image().bytes_at(space, address),
+            None => self.image().bytes_at(space, address).or_else(|| self.code.logged(space, address)),
         }
     }
 
@@ -213,6 +215,7 @@ impl Code {
             history: None,
             over_time: None,
             files,
+            logged: OnceLock::new(),
             capture,
             specs,
         };
@@ -248,6 +251,12 @@ impl Code {
     /// The code as nobody in particular sees it, by what contexts say of processes.
     pub fn seen_by_all(&self) -> SourceCode<'_> {
         SourceCode { code: self, core: None, seen: self.seen() }
+    }
+
+    /// Code out of the lines of a log.
+    fn logged(&self, space: AddressSpace, address: Address) -> Option<&[u8]> {
+        let read = || logs::code(&self.capture, self.files.new_image());
+        self.logged.get_or_init(read).as_ref().and_then(|image| image.bytes_at(space, address))
     }
 
     fn seen(&self) -> Seen<'_> {

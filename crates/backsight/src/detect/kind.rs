@@ -93,7 +93,7 @@ fn elf(start: &[u8]) -> Option<Kind> {
 }
 
 /// Bytes that people can read.
-pub(super) fn is_text(start: &[u8]) -> bool {
+pub(crate) fn is_text(start: &[u8]) -> bool {
     let start = &start[..start.len().min(TEXT)];
     let valid = match std::str::from_utf8(start) {
         Ok(_) => start.len(),

@@ -22,6 +22,7 @@ use crate::{Error, Result};
 use evidence::{Budget, Fit};
 use frames::Taken;
 pub use kind::Kind;
+pub(crate) use kind::is_text;
 pub use wrapping::Wrapping;
 
 /// Bytes of a sample.

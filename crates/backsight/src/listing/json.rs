@@ -120,6 +120,7 @@ fn write_value(out: &mut Vec<u8>, value: Value) -> io::Result<()> {
             let bytes = bytes.get(..usize::from(count)).unwrap_or(&bytes);
             write_string(out, &String::from_utf8_lossy(bytes))
         }
+        Value::Name(name) => write_string(out, name.as_str()),
         Value::Absent => out.write_all(b"null"),
         // No number of JSON has so many bits, and letters are letters.
         Value::Wide(_) | Value::Outcomes(..) => write!(out, "\"{value}\""),

@@ -20,6 +20,7 @@ mod registry;
 mod riscv;
 mod stm;
 mod stream;
+pub(crate) mod tarmac;
 
 pub use names::{IdRegister, Names};
 pub use registry::{Following, Packet, decoded, named, of_format, packet_framings};

@@ -19,7 +19,7 @@ use super::names::Names;
 use super::stream::{
     Act, AnySink, AnyStream, Kinds, Landmark, Mapped, Notes, PacketStream, Resumable, Stream, StreamSink,
 };
-use super::{etm3, etm4, etm4_data, etrace, itm, ntrace, ptm, stm};
+use super::{etm3, etm4, etm4_data, etrace, itm, ntrace, ptm, stm, tarmac};
 use crate::SourceCode;
 
 /// What a protocol has to say.
@@ -430,6 +430,8 @@ protocols! {
     Stm(backsight_arm::stm::Packet) = stm::Stm,
     /// The data trace of an Arm ETMv4.
     Etm4Data(backsight_arm::etm4_data::Packet) = etm4_data::Etm4Data,
+    /// A log of a simulator.
+    Tarmac(backsight_tarmac::Packet) = tarmac::Tarmac,
 }
 
 /// The names of all protocols that are decoded.

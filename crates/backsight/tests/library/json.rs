@@ -236,6 +236,17 @@ fn packets_of_etm3() {
     assert_documented("etm3", &kinds.table("packet"));
 }
 
+#[test]
+fn packets_of_tarmac() {
+    let mut kinds = Kinds::default();
+    for name in ["dialects", "calls"] {
+        let log = backsight_testing::repository().join(format!("testdata/tarmac/{name}.tarmac"));
+        kinds.add(&packets(configured("tarmac", ""), &std::fs::read(log).expect("a bundled log")), "packet");
+    }
+    assert_eq!(kinds.0.len(), 10, "{:?}", kinds.0.keys());
+    assert_documented("tarmac", &kinds.table("packet"));
+}
+
 fn etrace_bytes(config: &etrace::Config) -> Vec<u8> {
     let reported = Reported { address: 8, irreport: Some(3), ..Reported::default() };
     let packets = [

@@ -17,4 +17,5 @@ mod shared_code;
 mod sifive;
 mod sources;
 mod stacks;
+mod tarmac;
 mod time_axis;

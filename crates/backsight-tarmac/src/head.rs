@@ -1,0 +1,171 @@
+//! The head of a line: its time, its core, and the word that says what it is.
+
+use backsight_core::describe::Name;
+
+use crate::decode::Config;
+use crate::packet::{Bad, Line, Packet};
+use crate::words::{Cursor, Token, decimal};
+use crate::{exception, instruction, memory, register};
+
+/// What a line takes from those before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Before {
+    pub time: u64,
+    pub core: u16,
+    /// A picture may go on: the column of its address, and whether it is written.
+    pub picture: Option<(u32, bool)>,
+}
+
+/// Decimal places of a time with a point: 10^6.
+const PLACES: u32 = 6;
+
+/// Reads a line, without its end. Gives packets, most often one.
+pub(crate) fn read(line: &[u8], config: &Config, before: &mut Before, give: &mut impl FnMut(Packet)) {
+    let mut cursor = Cursor::new(line);
+    let column = cursor.column();
+    let picture = before.picture.take();
+    if let Some((same, write)) = picture
+        && u32::try_from(column) == Ok(same)
+        && let Ok(line) = memory::picture(&mut cursor, write, config)
+    {
+        before.picture = picture;
+        return give(Packet { time: before.time, core: before.core, line });
+    }
+    let mut cursor = Cursor::new(line);
+    let mut word = cursor.word();
+    if let Some(time) = word.and_then(|word| time_of(word, &mut cursor)) {
+        before.time = time;
+        before.core = 0;
+        word = cursor.word();
+    }
+    let mut kind = word.map_or(Type::Text, Type::of);
+    if let (Type::Text, Some(source)) = (kind, word) {
+        let mut ahead = cursor;
+        let next = ahead.word();
+        let next_kind = next.map_or(Type::Text, Type::of);
+        if next_kind != Type::Text || source.starts_with(b"cpu") && next.is_some() {
+            before.core = core_number(source);
+            (cursor, word, kind) = (ahead, next, next_kind);
+        }
+    }
+    let (time, core) = (before.time, before.core);
+    let mut give = |line| give(Packet { time, core, line });
+    let text = || Line::Text(Name::new(word.unwrap_or_default()));
+    let read = match kind {
+        Type::It { executed } => instruction::it(&mut cursor, executed, config),
+        Type::Es => instruction::es(&mut cursor),
+        Type::Register => match register::read(&mut cursor, &mut give) {
+            Ok(true) => return,
+            Ok(false) => Ok(text()),
+            Err(bad) => Err(bad),
+        },
+        Type::Memory => memory::number(word.unwrap_or_default(), &mut cursor, config)
+            .map(|memory| memory.unwrap_or_else(text)),
+        Type::Picture { write } => {
+            let column = u32::try_from(cursor.column()).unwrap_or(u32::MAX);
+            let read = memory::picture(&mut cursor, write, config);
+            if read.is_ok() {
+                before.picture = Some((column, write));
+            }
+            read
+        }
+        Type::E => Ok(exception::e(&mut cursor).unwrap_or_else(text)),
+        Type::Exc => Ok(exception::exc(&mut cursor)),
+        Type::Branch => branch(&mut cursor),
+        Type::Text => Ok(text()),
+    };
+    give(read.unwrap_or_else(Line::Bad));
+}
+
+/// What a line is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Type {
+    It { executed: bool },
+    Es,
+    Register,
+    Memory,
+    Picture { write: bool },
+    E,
+    Exc,
+    Branch,
+    Text,
+}
+
+impl Type {
+    #[inline]
+    fn of(word: &[u8]) -> Self {
+        match word {
+            b"IT" | b"IF" => Self::It { executed: true },
+            b"IS" => Self::It { executed: false },
+            b"R" => Self::Register,
+            b"ES" => Self::Es,
+            b"LD" => Self::Picture { write: false },
+            b"ST" => Self::Picture { write: true },
+            b"E" => Self::E,
+            b"EXC" => Self::Exc,
+            b"BR" => Self::Branch,
+            [b'M', ..] | [b'R' | b'W', b'0', b'1' | b'2' | b'4' | b'8'] if memory::is_type(word) => {
+                Self::Memory
+            }
+            _ => Self::Text,
+        }
+    }
+}
+
+/// The time that a word says, with the unit behind it.
+#[inline]
+fn time_of(word: &[u8], cursor: &mut Cursor<'_>) -> Option<u64> {
+    if !word.first()?.is_ascii_digit() {
+        return None;
+    }
+    let digits = word.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(word.len());
+    let (whole, rest) = word.split_at(digits);
+    let (fraction, unit) = match rest.strip_prefix(b".") {
+        Some(rest) => {
+            let digits = rest.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(rest.len());
+            (Some(&rest[..digits]), &rest[digits..])
+        }
+        None => (None, rest),
+    };
+    if !unit.is_empty() && !is_unit(unit) {
+        return None;
+    }
+    if unit.is_empty()
+        && let Token::Word(next) = cursor.peek()
+        && is_unit(next)
+    {
+        cursor.word();
+    }
+    let whole = decimal(whole)?;
+    let Some(fraction) = fraction else { return Some(whole) };
+    let mut millionths = 0;
+    for place in 0..PLACES {
+        let digit = fraction.get(place as usize).map_or(0, |digit| u64::from(digit - b'0'));
+        millionths = 10 * millionths + digit;
+    }
+    let rounded = u64::from(fraction.get(PLACES as usize).is_some_and(|&digit| digit >= b'5'));
+    whole.checked_mul(10_u64.pow(PLACES))?.checked_add(millionths + rounded)
+}
+
+fn is_unit(word: &[u8]) -> bool {
+    matches!(word, b"clk" | b"cyc" | b"tic" | b"cs" | b"ns" | b"us" | b"ps")
+}
+
+/// The number in the name of a core. Where there are several numbers, those of clusters count above.
+fn core_number(source: &[u8]) -> u16 {
+    let groups = source.split(|byte| !byte.is_ascii_digit()).filter(|digits| !digits.is_empty());
+    groups.fold(0_u16, |sum, digits| {
+        let number = decimal(digits).unwrap_or(u64::MAX).min(u64::from(u16::MAX)) as u16;
+        sum.wrapping_shl(8).wrapping_add(number)
+    })
+}
+
+/// `BR (address) state`.
+fn branch(cursor: &mut Cursor<'_>) -> Result<Line, Bad> {
+    let has_bracket = cursor.mark(b'(');
+    let address = cursor.hex().ok_or(Bad::Address)?;
+    if has_bracket && !cursor.mark(b')') {
+        return Err(Bad::Mark);
+    }
+    Ok(Line::Branch(address))
+}
