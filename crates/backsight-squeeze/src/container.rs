@@ -239,9 +239,8 @@ impl Encoder {
 
     #[inline]
     fn pack(&mut self, item: &Execution) -> Result<(), ContainerError> {
-        match self.packer.push(item)? {
-            Some(chunk) => self.write(CHUNK, &chunk),
-            None => {}
+        if let Some(chunk) = self.packer.push(item)? {
+            self.write(CHUNK, &chunk);
         }
         Ok(())
     }

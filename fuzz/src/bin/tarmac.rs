@@ -8,8 +8,7 @@ use backsight_tarmac::{Config, Decoder, Packet};
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let Some((&[flags, cut], bytes)) = data.split_first_chunk() else { return };
-    let config =
-        Config { big_endian: flags & 1 != 0, assume_thumb: flags & 2 != 0, cores: flags & 4 != 0 };
+    let config = Config { big_endian: flags & 1 != 0, assume_thumb: flags & 2 != 0, cores: flags & 4 != 0 };
     let mut all: Vec<Located<Packet>> = Vec::new();
     let mut decoder = Decoder::new(&config);
     decoder.feed(bytes, &mut |packet| all.push(packet));
@@ -26,7 +25,8 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     decoder.finish(&mut sink);
 
     let setting = |key, bit: u8| format!("{key}={}", if flags & bit != 0 { "yes" } else { "no" });
-    let options = OpenOptions::new().protocol("tarmac").config(&setting("thumb", 2)).config(&setting("cores", 4));
+    let options =
+        OpenOptions::new().protocol("tarmac").config(&setting("thumb", 2)).config(&setting("cores", 4));
     let endian = if config.big_endian { "endian=big" } else { "endian=little" };
     let capture = options.config(endian).bytes(bytes).expect("options of a log");
     let summary = capture.execution().threads(1).run(|_| {}).expect("a log in memory");
