@@ -184,6 +184,11 @@ impl CaptureArgs {
         Budget::of(door, self.budget, input)
     }
 
+    /// What the user allows, where that was said.
+    pub const fn most_bytes(&self) -> Option<u64> {
+        self.budget
+    }
+
     /// Is standard input read, which can be done once?
     pub fn is_standard_input(&self) -> bool {
         self.capture == Path::new("-")

@@ -4,7 +4,7 @@ use backsight_core::describe::Name;
 
 use crate::decode::Config;
 use crate::packet::{Bad, Line, Packet};
-use crate::words::{Cursor, Token, decimal};
+use crate::words::{Cursor, decimal};
 use crate::{exception, instruction, memory, register};
 
 /// What a line takes from those before it.
@@ -32,12 +32,18 @@ pub(crate) fn read(line: &[u8], config: &Config, before: &mut Before, give: &mut
         return give(Packet { time: before.time, core: before.core, line });
     }
     let mut cursor = Cursor::new(line);
-    let mut word = cursor.word();
-    if let Some(time) = word.and_then(|word| time_of(word, &mut cursor)) {
+    let time = match cursor.plain_decimal() {
+        Some(time) => {
+            skip_unit(&mut cursor);
+            Some(time)
+        }
+        None => cursor.peek_word().and_then(|word| time_of(word, &mut cursor)),
+    };
+    if let Some(time) = time {
         before.time = time;
         before.core = 0;
-        word = cursor.word();
     }
+    let mut word = cursor.word();
     let mut kind = word.map_or(Type::Text, Type::of);
     if let (Type::Text, Some(source)) = (kind, word) {
         let mut ahead = cursor;
@@ -112,8 +118,7 @@ impl Type {
     }
 }
 
-/// The time that a word says, with the unit behind it.
-#[inline]
+/// The time that the next word says, with the unit behind it.
 fn time_of(word: &[u8], cursor: &mut Cursor<'_>) -> Option<u64> {
     if !word.first()?.is_ascii_digit() {
         return None;
@@ -130,21 +135,33 @@ fn time_of(word: &[u8], cursor: &mut Cursor<'_>) -> Option<u64> {
     if !unit.is_empty() && !is_unit(unit) {
         return None;
     }
-    if unit.is_empty()
-        && let Token::Word(next) = cursor.peek()
-        && is_unit(next)
-    {
-        cursor.word();
-    }
     let whole = decimal(whole)?;
-    let Some(fraction) = fraction else { return Some(whole) };
+    let Some(fraction) = fraction else {
+        cursor.word();
+        if unit.is_empty() {
+            skip_unit(cursor);
+        }
+        return Some(whole);
+    };
     let mut millionths = 0;
     for place in 0..PLACES {
         let digit = fraction.get(place as usize).map_or(0, |digit| u64::from(digit - b'0'));
         millionths = 10 * millionths + digit;
     }
     let rounded = u64::from(fraction.get(PLACES as usize).is_some_and(|&digit| digit >= b'5'));
-    whole.checked_mul(10_u64.pow(PLACES))?.checked_add(millionths + rounded)
+    let time = whole.checked_mul(10_u64.pow(PLACES))?.checked_add(millionths + rounded)?;
+    cursor.word();
+    if unit.is_empty() {
+        skip_unit(cursor);
+    }
+    Some(time)
+}
+
+#[inline]
+fn skip_unit(cursor: &mut Cursor<'_>) {
+    if cursor.peek_word().is_some_and(is_unit) {
+        cursor.word();
+    }
 }
 
 fn is_unit(word: &[u8]) -> bool {

@@ -19,7 +19,7 @@
 //! # What is where
 //!
 //! `words`: how a line is split; `head`: time, core and type of a line; `instruction`, `register`, `memory`, `exception`: what
-//! follows them; `names`: names of registers; `packet`: what comes out, and its fields; `decode`: lines in a stream of bytes.
+//! follows them; `machine`: registers and memory out of the lines; `names`: names of registers; `packet`: what comes out, and its fields; `decode`: lines in a stream of bytes.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -28,6 +28,7 @@ mod decode;
 mod exception;
 mod head;
 mod instruction;
+mod machine;
 mod memory;
 mod names;
 mod packet;
@@ -35,6 +36,7 @@ mod register;
 mod words;
 
 pub use decode::{Config, Decoder, LONGEST_LINE};
+pub use machine::{Contents, Machine, Writer};
 pub use names::{Bank, Class, Register};
 pub use packet::{
     Bad, Bytes, Exception, ExceptionKind, Instruction, Line, Memory, Mode, ModeKind, Packet, RegisterWrite,

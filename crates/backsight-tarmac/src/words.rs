@@ -104,6 +104,15 @@ impl<'a> Cursor<'a> {
         ahead.next()
     }
 
+    /// The next one if it is a word, which stays where it is.
+    #[inline]
+    pub fn peek_word(&self) -> Option<&'a [u8]> {
+        match self.peek() {
+            Token::Word(word) => Some(word),
+            _ => None,
+        }
+    }
+
     /// The next one if it is a word.
     #[inline]
     pub fn word(&mut self) -> Option<&'a [u8]> {
@@ -120,23 +129,44 @@ impl<'a> Cursor<'a> {
     /// Passes over a mark, if it is the next.
     #[inline]
     pub fn mark(&mut self, mark: u8) -> bool {
-        let mut ahead = *self;
-        let is_there = ahead.next() == Token::Mark(mark);
-        if is_there {
-            *self = ahead;
-        }
+        let start = self.column();
+        let is_there = self.line.get(start) == Some(&mark);
+        self.at += usize::from(is_there);
         is_there
     }
 
     /// Passes over a word, if it is the next.
     #[inline]
     pub fn keyword(&mut self, word: &[u8]) -> bool {
-        let mut ahead = *self;
-        let is_there = ahead.next() == Token::Word(word);
+        let start = self.column();
+        let rest = self.line.get(start..).unwrap_or_default();
+        let after = rest.strip_prefix(word);
+        let ends = |after: &[u8]| after.first().is_none_or(|&byte| KINDS[usize::from(byte)] != Kind::Word);
+        let is_there = after.is_some_and(ends);
         if is_there {
-            *self = ahead;
+            self.at = start + word.len();
         }
         is_there
+    }
+
+    /// A number of decimal digits at the beginning of the next word, where white space follows. Most times are that.
+    #[inline]
+    pub fn plain_decimal(&mut self) -> Option<u64> {
+        let start = self.column();
+        let rest = self.line.get(start..).unwrap_or_default();
+        let (mut value, mut count) = (0_u64, 0);
+        while let Some(digit) =
+            rest.get(count).map(|byte| byte.wrapping_sub(b'0')).filter(|&digit| digit < 10)
+        {
+            value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
+            count += 1;
+        }
+        // So many digits fit for certain.
+        let is_plain = (1..=18).contains(&count) && matches!(rest.get(count), Some(b' ' | b'\t'));
+        is_plain.then(|| {
+            self.at = start + count;
+            value
+        })
     }
 
     /// A hexadecimal number.

@@ -30,6 +30,7 @@
 //! - [`doctor`] says why a result is empty, wrong or thin.
 //! - [`calls`] finds out who called whom, and what that cost.
 //! - [`moments`] are places in the execution, reached without decoding all that lies before.
+//! - [`states`] has registers and memory at a moment of a log.
 //! - [`listing`] writes what the program lists; [`protocol`] knows the protocols by name.
 //!
 //! # What is where
@@ -54,6 +55,7 @@ pub mod messages;
 pub mod moments;
 pub mod protocol;
 pub mod recent;
+pub mod states;
 
 mod capture;
 mod code;

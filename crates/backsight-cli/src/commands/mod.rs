@@ -23,6 +23,7 @@ pub mod record;
 pub mod report;
 pub mod rtl;
 pub mod session;
+pub mod state;
 
 /// What `export` and `pieces` say in a program that was built without tables.
 #[cfg(not(feature = "tables"))]

@@ -24,5 +24,6 @@ mod rtl;
 mod session;
 mod shrinking;
 mod support;
+mod tarmac;
 mod windowed_counts;
 mod windows;

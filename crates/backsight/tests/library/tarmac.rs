@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use backsight::core::{Address, AddressSpace};
 use backsight::image::{Code as _, Elf};
-use backsight::{Capture, Error, Event, OpenOptions};
+use backsight::moments::Moment;
+use backsight::{Capture, Error, Event, OpenOptions, states};
 use backsight_testing::{Random, corpus, repository};
 
 use super::pieces;
@@ -208,4 +209,36 @@ fn opcodes_and_instructions_of_other_logs_are_those_of_their_programs() {
             assert_eq!(logged.0[..logged.1.min(4)], own.0[..logged.1.min(4)], "{log} {address:#x}");
         }
     }
+}
+
+#[test]
+fn the_state_of_a_moment_is_that_before_its_instruction() {
+    let capture = Capture::open(bundled("calls.tarmac")).unwrap();
+    let source = capture.buffers()[0].sources().next().unwrap().clone();
+    let (moments, decode) = (capture.moments(), capture.execution());
+    let state = |moment| states::state_at(&moments, &decode, &source, moment, None).unwrap();
+    let x19 = |state: &states::State| {
+        let found = state.machine.registers(0).find(|(name, _)| name.as_str() == "x19");
+        found.and_then(|(_, contents)| contents.bytes[0])
+    };
+    for (number, (_, address)) in executed(&capture).into_iter().enumerate() {
+        let state = state(Moment::Instruction(number as u64));
+        assert_eq!(state.next, Some(Address(address)), "{number}");
+        assert_eq!(state.place.map(|place| place.instructions), Some(number as u64));
+        let turns = match number {
+            0 => 0,
+            1..=9 => 3,
+            10..=18 => 2,
+            19..=27 => 1,
+            _ => 0,
+        };
+        assert_eq!(x19(&state), Some(turns), "{number}");
+    }
+    let end = state(Moment::END);
+    assert!(end.next.is_none() && end.place.is_none());
+    // The host was called: its result is not in the log.
+    assert!(end.machine.registers(0).all(|(name, _)| name.as_str() != "x0"));
+    let before = state(Moment::BeforeEnd(1));
+    let (byte, writer) = before.machine.byte(0xFFF0).unwrap();
+    assert_eq!((byte, writer.and_then(|writer| writer.instruction)), (0x0C, Some(0x1030)));
 }
