@@ -58,6 +58,7 @@ pub mod recent;
 mod capture;
 mod code;
 mod error;
+mod near_names;
 mod open;
 mod retired;
 mod save;

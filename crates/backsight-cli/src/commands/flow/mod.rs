@@ -154,7 +154,7 @@ pub struct FilterArgs {
     #[arg(long, value_name = "FROM..TO", help_heading = "Filters", value_parser = parse_range)]
     range: Vec<std::ops::Range<u64>>,
 
-    /// Only instructions of this function; may be given several times
+    /// Only what happens inside calls of this function, in what it calls, too; may be given several times
     #[arg(long, value_name = "NAME", help_heading = "Filters")]
     function: Vec<String>,
 
@@ -349,7 +349,8 @@ fn list(
     if command.format == Format::Branches {
         let names = EventNames(command.event.iter().cloned().collect::<BTreeMap<_, _>>());
         let writer = |source: &Source| {
-            Ok::<_, Failure>(BranchWriter::new(Filter::new(&filter, || code.of(source))?, names.clone()))
+            let filter = Filter::new(&filter, || code.of(source))?.following(code.seen_by(source));
+            Ok::<_, Failure>(BranchWriter::new(filter, names.clone()))
         };
         return match branches_need_code(command, capture)? {
             true => {

@@ -74,7 +74,7 @@ struct Listing<'i> {
     command: &'i Flow,
     code: SourceCode<'i>,
     output: Output,
-    filter: Filter,
+    filter: Filter<'i>,
     /// The trace ID of each thread.
     ids: BTreeMap<u32, TraceId>,
     threads: BTreeMap<u32, Thread<'i>>,
@@ -115,7 +115,7 @@ impl<'i> Listing<'i> {
             code,
             output: Output::open(command.output.output.as_deref(), &command.capture.inputs(&command.images))?
                 .limit(command.limit),
-            filter: Filter::new(&command.filter.options(), || code.image())?,
+            filter: Filter::new(&command.filter.options(), || code.image())?.following(code),
             ids,
             threads: BTreeMap::new(),
             current: 0,
@@ -146,7 +146,9 @@ impl<'i> Listing<'i> {
         if !self.wanted {
             return Ok(());
         }
-        if let (Format::Pcs, Execution::Instruction(retired)) = (self.command.format, &item) {
+        // What functions call is found out by those who list ranges.
+        let is_plain = self.command.format == Format::Pcs && !self.filter.follows_calls();
+        if let (true, Execution::Instruction(retired)) = (is_plain, &item) {
             self.instructions += 1;
             let address = retired.address;
             return match self.filter.wants_address(address) {
@@ -158,7 +160,7 @@ impl<'i> Listing<'i> {
                 false => Ok(()),
             };
         }
-        if self.command.format == Format::Pcs {
+        if is_plain {
             return Ok(());
         }
         match item {

@@ -53,12 +53,13 @@ pub(super) fn list(
             }
             (None, Format::Branches) => {
                 let names = EventNames(command.event.iter().cloned().collect::<BTreeMap<_, _>>());
-                let writer = BranchWriter::new(filter, names);
+                let writer = BranchWriter::new(filter.following(code.seen_by(source)), names);
                 moments.write(decode, source, *window, (writer, true), &mut put)?
             }
             (None, _) => {
                 let needs_all = !matches!(style.detail, Detail::Ranges | Detail::Instructions)
-                    || style.format == ExecutionFormat::Opencsd;
+                    || style.format == ExecutionFormat::Opencsd
+                    || !command.filter.options().functions.is_empty();
                 let seen = code.seen_by(source);
                 let writer = ExecutionWriter::new(style, source, seen, filter, Arc::clone(counts));
                 moments.write(decode, source, *window, (writer, needs_all), &mut put)?
