@@ -16,7 +16,7 @@ const LONGEST: usize = 128;
 /// An image has no function of a name.
 pub(crate) fn no_function(name: &str, image: &Image) -> Error {
     let near = near_names(name, image.functions().map(|function| function.name));
-    Error::Absent(format!("function {}: the image has no function of that name{near}", Printable(&name)))
+    Error::Absent(format!("function {}: the image has no function of that name{near}", Printable(name)))
 }
 
 /// The names that are nearest to one, in words to be added to what says that it is not there; nothing if none is near.
