@@ -15,7 +15,7 @@ fn packet(contents: &str) -> Vec<u8> {
 }
 
 /// Asks, and gives the contents of the last answer.
-fn ask(server: &mut Server<'_, '_, Shared>, out: &Shared, contents: &str) -> String {
+fn ask(server: &mut Server<'_, '_>, out: &Shared, contents: &str) -> String {
     out.clear();
     assert!(server.take(&packet(contents)).expect("memory takes everything"), "{contents}");
     let text = String::from_utf8_lossy(&out.bytes()).into_owned();

@@ -133,9 +133,10 @@ fn harts_share(capture: &Capture) -> bool {
     capture.buffers().iter().flat_map(|buffer| buffer.sources()).any(|source| source.numbers_harts())
 }
 
-fn filter_of(code: &Code, source: &Source, options: &CountOptions) -> Result<Option<Filter>> {
+fn filter_of<'c>(code: &'c Code, source: &Source, options: &CountOptions) -> Result<Option<Filter<'c>>> {
     match options.filter.is_selective() {
-        true => Filter::new(&options.filter, || code.of(source)).map(Some),
+        true => Filter::new(&options.filter, || code.of(source))
+            .map(|filter| Some(filter.following(code.seen_by(source)))),
         false => Ok(None),
     }
 }

@@ -61,6 +61,7 @@ mod capture;
 mod code;
 mod error;
 mod logs;
+mod near_names;
 mod open;
 mod retired;
 mod save;

@@ -81,13 +81,38 @@ fn functions_and_files_choose_together() {
     let counts = ["ackermann", "program"].map(|name| pcs(&format!("--function {name}")).lines().count());
     assert!(counts.iter().all(|&count| count > 0), "{counts:?}");
     let both = pcs("--function ackermann --function program").lines().count();
-    assert_eq!(both, counts.iter().sum::<usize>());
+    // What the program calls is in its calls.
+    assert_eq!(both, counts[1]);
     assert_eq!(pcs("--module calls"), pcs(""));
     line(&format!("flow {capture} --module libc.so.6")).could_not("the code is in calls");
     let scratch = Scratch::new();
     let other = scratch.file("other.bin", [0; 64]);
     let none = pcs(&format!("--image {}@0x500000 --module other.bin", other.display()));
     assert_eq!(none, "");
+}
+
+#[test]
+fn what_happens_inside_calls_of_a_function_is_the_same_everywhere() {
+    let calls = repository().join("testdata/captures/calls-aarch64").display().to_string();
+    let lines = |text: &str| -> Vec<String> {
+        line(&format!("{text} --quiet")).done().out.lines().map(str::to_owned).collect()
+    };
+    for capture in [riscv(), calls] {
+        let tree = lines(&format!("flow {capture} --calls=tree --format json"));
+        let nodes = tree.iter().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        let program = nodes.clone().find(|node| node["function"] == "program").expect("a function");
+        let total = program["total"]["instructions"].as_u64().expect("a number");
+        let pcs = lines(&format!("flow {capture} --format pcs --function program"));
+        assert_eq!(pcs.len() as u64, total);
+        let own = program["own"]["instructions"].as_u64().expect("a number");
+        assert!(own < total, "it calls others");
+        // The calls that were under way when a window began count.
+        let last = lines(&format!("flow {capture} --format pcs --function program --last 700"));
+        assert!(last.len() > 100, "{}", last.len());
+        assert_eq!(last, pcs[pcs.len() - last.len()..]);
+        let counted = line(&format!("profile {capture} --function program --last 700")).done().out;
+        assert!(counted.starts_with(&format!("{} instructions in ", last.len())), "{counted}");
+    }
 }
 
 #[test]
@@ -117,11 +142,19 @@ fn calls_and_disassembly_are_refused_where_a_format_has_no_room_for_them() {
 fn calls_are_as_deep_whatever_the_filter_lists() {
     let capture = riscv();
     let all = line(&format!("flow {capture} --calls --quiet")).done().out;
-    let named =
-        |name: &str| all.lines().filter(|line| line.contains(&format!(" {name} "))).collect::<Vec<_>>();
-    for name in ["program", "ackermann"] {
+    let depth = |line: &str| line[4..].len() - line[4..].trim_start().len();
+    for name in ["start", "program", "ackermann"] {
         let some = line(&format!("flow {capture} --calls --quiet --function {name}")).done().out;
-        assert_eq!(some.lines().collect::<Vec<_>>(), named(name));
+        // The outermost call of it that is under way.
+        let mut around = None;
+        let is_inside = |line: &&str| {
+            around = around.filter(|&around| depth(line) >= around);
+            if around.is_none() && line[4..].trim_start().starts_with(&format!("{name} ")) {
+                around = Some(depth(line));
+            }
+            around.is_some()
+        };
+        assert_eq!(some.lines().collect::<Vec<_>>(), all.lines().filter(is_inside).collect::<Vec<_>>());
     }
     // Calls less returns: the program has neither tail calls nor gaps so far.
     let (mut depth, mut expected) = (0, 0);

@@ -300,6 +300,13 @@ fn code_that_a_program_makes_is_kept_by_the_simulator_and_that_it_changed_is_sai
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && said.contains("note: code changed at "), "{said}");
     assert!(capture.join("code/seen.bin").exists());
+    // Without timestamps nothing says which version ran: a listing says so.
+    let listed = support::run(&["flow", &capture.display().to_string(), "--format", "pcs"]);
+    let said = String::from_utf8_lossy(&listed.stderr);
+    assert!(
+        listed.status.success() && said.contains("warning: code changed while the program ran"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -45,6 +45,14 @@ pub fn serve(
     input: impl Read + Send + 'static,
     output: impl Write,
 ) -> io::Result<()> {
+    serve_streams(launcher, Box::new(input), Box::new(output))
+}
+
+fn serve_streams(
+    launcher: &mut dyn Launcher,
+    input: Box<dyn Read + Send>,
+    output: Box<dyn Write + '_>,
+) -> io::Result<()> {
     let interrupts = Arc::<Interrupts>::default();
     let (sender, queue) = sync_channel(MOST_WAITING);
     let of_reader = interrupts.clone();
@@ -168,16 +176,16 @@ impl Interrupts {
     }
 }
 
-struct Session<W> {
+struct Session<'o> {
     interrupts: Arc<Interrupts>,
     queue: Queue<Result<Vec<u8>, String>>,
-    talk: Talk<W>,
+    talk: Talk<'o>,
     client: Client,
     /// Why no more messages can be read.
     broken: Option<String>,
 }
 
-impl<W: Write> Session<W> {
+impl Session<'_> {
     /// The next request that is to be answered; `None` at the end.
     fn next(&mut self) -> io::Result<Option<Request>> {
         loop {

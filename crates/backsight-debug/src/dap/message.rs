@@ -49,15 +49,14 @@ impl Request {
 }
 
 /// What goes to the editor.
-#[derive(Debug)]
-pub(super) struct Talk<W> {
-    out: W,
+pub(super) struct Talk<'o> {
+    out: Box<dyn Write + 'o>,
     number: i64,
 }
 
-impl<W: Write> Talk<W> {
-    pub fn new(out: W) -> Self {
-        Self { out, number: 0 }
+impl<'o> Talk<'o> {
+    pub fn new(out: impl Write + 'o) -> Self {
+        Self { out: Box::new(out), number: 0 }
     }
 
     fn send(&mut self, mut message: Value) -> io::Result<()> {

@@ -121,7 +121,7 @@ impl<'c, 'r> Server<'c, 'r> {
     }
 
     /// Answers a request. False once the editor wants no more.
-    pub(super) fn request<W: Write>(&mut self, request: &Request, talk: &mut Talk<W>) -> io::Result<bool> {
+    pub(super) fn request(&mut self, request: &Request, talk: &mut Talk<'_>) -> io::Result<bool> {
         match &*request.command {
             "disconnect" | "terminate" => {
                 talk.end(Some(request))?;
@@ -212,7 +212,7 @@ impl<'c, 'r> Server<'c, 'r> {
     }
 
     /// Moves, and says where it came to.
-    fn go<W: Write>(&mut self, thread: ThreadId, motion: Motion, talk: &mut Talk<W>) -> io::Result<()> {
+    fn go(&mut self, thread: ThreadId, motion: Motion, talk: &mut Talk<'_>) -> io::Result<()> {
         let from = self.replay.place(thread).unwrap_or_default().filter(|_| motion.is_instruction());
         let is_back = motion.direction() == Direction::Backwards;
         let outcome = self.make(thread, motion).and_then(|stopped| {
@@ -232,7 +232,7 @@ impl<'c, 'r> Server<'c, 'r> {
     }
 
     /// Says why it stopped, and where.
-    fn stop<W: Write>(&mut self, stopped: Stopped, passed: &str, talk: &mut Talk<W>) -> io::Result<()> {
+    fn stop(&mut self, stopped: Stopped, passed: &str, talk: &mut Talk<'_>) -> io::Result<()> {
         let (reason, why) = match stopped {
             Stopped::Step => ("step", "after a step"),
             Stopped::Breakpoint(_) => ("breakpoint", "at a breakpoint"),
@@ -255,13 +255,13 @@ impl<'c, 'r> Server<'c, 'r> {
     }
 
     /// Says where it stands, without a move.
-    fn stand<W: Write>(&mut self, reason: &str, why: &str, talk: &mut Talk<W>) -> io::Result<()> {
+    fn stand(&mut self, reason: &str, why: &str, talk: &mut Talk<'_>) -> io::Result<()> {
         self.why = why.to_owned();
         self.is_exception = false;
         self.tell(reason, why, &[], talk)
     }
 
-    fn tell<W: Write>(&mut self, reason: &str, why: &str, ids: &[u64], talk: &mut Talk<W>) -> io::Result<()> {
+    fn tell(&mut self, reason: &str, why: &str, ids: &[u64], talk: &mut Talk<'_>) -> io::Result<()> {
         let moment = self.moment().unwrap_or_default();
         let text = here(self.replay).and_then(|at| words::of_place(self.replay, at)).unwrap_or_default();
         talk.event("backsight.moment", moment)?;
@@ -291,7 +291,7 @@ impl<'c, 'r> Server<'c, 'r> {
     }
 
     /// What a user wants to know in words, or a name beneath the pointer.
-    fn evaluate<W: Write>(&mut self, request: &Request, talk: &mut Talk<W>) -> io::Result<()> {
+    fn evaluate(&mut self, request: &Request, talk: &mut Talk<'_>) -> io::Result<()> {
         let expression = request.text("expression").unwrap_or_default().trim().to_owned();
         if request.text("context").is_some_and(|context| context != "repl") || expression.starts_with('$') {
             return match self.value(request, &expression) {

@@ -35,6 +35,14 @@ pub fn serve(
     input: impl Read + Send + 'static,
     output: impl Write,
 ) -> backsight::Result<()> {
+    serve_streams(replay, Box::new(input), Box::new(output))
+}
+
+fn serve_streams(
+    replay: &mut Replay<'_>,
+    input: Box<dyn Read + Send>,
+    output: Box<dyn Write + '_>,
+) -> backsight::Result<()> {
     let stop = replay.stop_flag();
     let (sender, receiver) = sync_channel(MOST_WAITING);
     let (is_busy, is_closed) = (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());

@@ -29,9 +29,9 @@ const OK: &[u8] = b"OK";
 const ERROR: &[u8] = b"E01";
 
 /// A server of the remote protocol, over one walk.
-pub struct Server<'c, 'r, W> {
+pub struct Server<'c, 'r> {
     replay: &'r mut Replay<'c>,
-    out: W,
+    out: Box<dyn Write + 'r>,
     receiver: Receiver,
     acknowledges: bool,
     /// The last answer, in case that it was not understood.
@@ -53,18 +53,18 @@ pub struct Server<'c, 'r, W> {
     has_ended: bool,
 }
 
-impl<'c, 'r, W: Write> Server<'c, 'r, W> {
+impl<'c, 'r> Server<'c, 'r> {
     /// Serves a walk from where it stands.
     ///
     /// # Errors
     /// If bytes or code cannot be read.
-    pub fn new(replay: &'r mut Replay<'c>, out: W) -> backsight::Result<Self> {
+    pub fn new(replay: &'r mut Replay<'c>, out: impl Write + 'r) -> backsight::Result<Self> {
         let place = replay.place(replay.current())?;
         let what = place.map(|at| replay.what(at)).transpose()?.flatten();
         let arch = what.map_or(Arch::Aarch64, |what| Arch::of(what.isa));
         let mut server = Self {
             replay,
-            out,
+            out: Box::new(out),
             receiver: Receiver::default(),
             acknowledges: true,
             answer: Vec::new(),

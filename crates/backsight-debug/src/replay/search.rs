@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use backsight::core::AddressSpace;
 use backsight::flow::{PathId, Range};
 use backsight::image::{Code as _, Window as TimeSpan};
-use backsight::moments::{InWindow, Moment, Place, Window};
+use backsight::moments::{InWindow, KnownPath, KnownPaths, Moment, Place, Window};
 use backsight::{Event, Item, Result, SourceCode};
 
 use super::chunk::Executor;
@@ -15,8 +15,12 @@ use super::track::Track;
 use super::walk::{Stopped, Stops};
 use super::watch::Watchpoint;
 
-/// Most spans between points of an index that are looked at together. It begins with one: what is near is found soon.
+/// Most spans between points of an index that are looked at together, at least. It begins with one: what is near is found soon.
 const MOST_TOGETHER: usize = 64;
+
+/// Pieces for each thread that a long way is looked at in, about. Each piece meets its code for the first time, so that they are
+/// as long as the way allows.
+const PIECES: usize = 8;
 
 /// Where to stop.
 #[derive(Clone, Debug, Default)]
@@ -99,7 +103,7 @@ pub(super) fn search(
     if first >= end {
         return Ok(None);
     }
-    let spans = spans(track, first, end, direction);
+    let spans = spans(track, first, end, direction, threads);
     let next = AtomicUsize::new(0);
     // The nearest span in which something was found.
     let nearest = AtomicUsize::new(usize::MAX);
@@ -143,20 +147,21 @@ pub(super) fn search(
 }
 
 /// The spans to look at, the nearest first: longer and longer ones, since to begin takes time, too.
-fn spans(track: &Track<'_>, first: u64, end: u64, direction: Direction) -> Vec<(u64, u64)> {
+fn spans(track: &Track<'_>, first: u64, end: u64, direction: Direction, threads: usize) -> Vec<(u64, u64)> {
     let mut edges = vec![first];
     edges.extend(track.points(first, end));
     edges.push(end);
     if direction == Direction::Backwards {
         edges.reverse();
     }
+    let most = (edges.len() / (PIECES * threads.max(1))).max(MOST_TOGETHER);
     let (mut spans, mut at, mut together) = (Vec::new(), 0, 1);
     while at + 1 < edges.len() {
         let to = (at + together).min(edges.len() - 1);
         let (one, other) = (edges[at], edges[to]);
         spans.push((one.min(other), one.max(other)));
         at = to;
-        together = (2 * together).min(MOST_TOGETHER);
+        together = (2 * together).min(most);
     }
     spans
 }
@@ -180,7 +185,7 @@ fn search_span(
         time: None,
         is_inside: false,
         harts: Vec::new(),
-        paths: Paths::default(),
+        paths: KnownPaths::default(),
         found: None,
     };
     // What was reported at the first instruction after the span belongs to what comes next.
@@ -192,44 +197,6 @@ fn search_span(
     let decode = reader.decode.clone().positions(false).stop_on(reader.stop.clone());
     reader.moments.take(decode, &track.source, window, &mut finder)?;
     Ok(finder.found)
-}
-
-/// What is known of a path: its instructions, and whether something in it may be what is looked for.
-#[derive(Clone, Copy, Debug)]
-struct KnownPath {
-    instructions: u64,
-    may_hold: bool,
-}
-
-/// Paths that came before.
-#[derive(Debug, Default)]
-struct Paths {
-    generation: u64,
-    known: Vec<Option<KnownPath>>,
-}
-
-impl Paths {
-    /// Paths with higher numbers are looked at each time.
-    const MOST: u32 = 1 << 18;
-
-    fn get(&self, path: PathId) -> Option<KnownPath> {
-        (*self.known.get(path.number as usize)?).filter(|_| self.generation == path.generation)
-    }
-
-    fn insert(&mut self, path: PathId, known: KnownPath) {
-        if path.number >= Self::MOST {
-            return;
-        }
-        if self.generation != path.generation {
-            self.generation = path.generation;
-            self.known.clear();
-        }
-        let index = path.number as usize;
-        if self.known.len() <= index {
-            self.known.resize(index + 1, None);
-        }
-        self.known[index] = Some(known);
-    }
 }
 
 /// What has to be known of a hart.
@@ -252,7 +219,7 @@ struct Finder<'f, 'c> {
     time: Option<u64>,
     is_inside: bool,
     harts: Vec<Hart>,
-    paths: Paths,
+    paths: KnownPaths,
     found: Option<Found>,
 }
 
@@ -347,21 +314,17 @@ impl InWindow for Finder<'_, '_> {
 
     fn path(&mut self, path: PathId, hart: u16, items: &mut dyn Iterator<Item = Item<'_, Event>>) {
         let is_turn = self.wanted.of.is_some_and(|of| self.hart(hart).executor == of);
-        if let Some(known) = self.paths.get(path)
-            && !known.may_hold
-            && !is_turn
-        {
+        if !is_turn && let Some(known) = self.paths.without(path) {
             self.number += known.instructions;
             return;
         }
-        let mut known = KnownPath { instructions: 0, may_hold: false };
+        let mut known = KnownPath::default();
         for item in items {
-            if let Event::Range(range) = &item.value {
-                known.instructions += u64::from(range.instructions);
-                known.may_hold |= self.may_hold(range);
-            } else {
-                known.may_hold = true;
-            }
+            let may_hold = match &item.value {
+                Event::Range(range) => self.may_hold(range),
+                _ => true,
+            };
+            known.add(&item.value, may_hold);
             self.item(item);
         }
         self.paths.insert(path, known);

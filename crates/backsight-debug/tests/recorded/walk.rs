@@ -172,6 +172,49 @@ fn a_walk_stops_at_every_access_forwards_and_backwards() {
     }
 }
 
+#[test]
+fn a_run_to_the_caller_stops_where_watched_memory_is_touched() {
+    let scratch = Scratch::new("watched-returns");
+    let capture = captured(&scratch, "calls", "etrace");
+    let moments = moments(&capture);
+    let mut replay = knowing(&capture, &moments, &scratch.0.join("capture"));
+    let mut accesses = Vec::new();
+    for item in items("calls", LIMIT) {
+        if let Execution::Access(access) = item {
+            accesses.push(access.address.0);
+        }
+    }
+    let address = accesses[accesses.len() / 2];
+    let watchpoint = Watchpoint { address, length: 8, touch: Touch::Any };
+    let watched = Stops { watchpoints: [watchpoint].into(), ..Stops::default() };
+    let (thread, last, mut touches, mut returns) = (replay.current(), replay_end(&capture), 0, 0);
+    for part in 1..40 {
+        let from = At { source: 0, hart: 0, instruction: last * part / 40 };
+        let depth = replay.depth(from).expect("code").saturating_sub(1 + part as u32 % 3);
+        for direction in [Direction::Forwards, Direction::Backwards] {
+            let mut going = |go: &mut dyn FnMut(&mut Replay<'_>) -> Stopped| {
+                replay.go_to_place(from).expect("code");
+                let stopped = go(&mut replay);
+                (replay.place(thread).expect("code").expect("it is there").instruction, stopped)
+            };
+            let touched = going(&mut |replay| replay.run(thread, direction, &watched).expect("code"));
+            let plain = Stops::default();
+            let mut to_caller =
+                |stops| going(&mut |replay| replay.return_to(thread, direction, depth, stops).expect("code"));
+            let (returned, both) = (to_caller(&plain), to_caller(&watched));
+            let is_touched = touched.1 == Stopped::Touched(watchpoint)
+                && match direction {
+                    Direction::Forwards => touched.0 <= returned.0,
+                    Direction::Backwards => touched.0 >= returned.0,
+                };
+            assert_eq!(both, if is_touched { touched } else { returned }, "{from:?}, {direction:?}");
+            touches += u32::from(is_touched);
+            returns += u32::from(!is_touched);
+        }
+    }
+    assert!(touches > 3 && returns > 3, "{touches}, {returns}");
+}
+
 /// The last instruction of the only source.
 fn replay_end(capture: &Capture) -> u64 {
     let moments = moments(capture);

@@ -92,7 +92,7 @@ pub struct Counter<'c> {
     events: Option<EventCounter>,
     sampler: Option<WindowSampler>,
     /// What counts, and its counts, where not everything does.
-    filter: Option<(Filter, Selection)>,
+    filter: Option<(Filter<'c>, Selection)>,
     samples: PcSamples,
     /// Somebody asks for every range in its order: nothing is counted by paths.
     needs_order: bool,
@@ -152,7 +152,7 @@ impl<'c> Counter<'c> {
 
     /// Only what a filter wants counts. Calls are rebuilt from everything.
     #[must_use]
-    pub fn selecting(self, filter: Option<Filter>) -> Self {
+    pub fn selecting(self, filter: Option<Filter<'c>>) -> Self {
         let (needs_order, selects) = (self.needs_order || filter.is_some(), self.selects || filter.is_some());
         let filter = filter.map(|filter| (filter, Selection::default()));
         Self { filter, needs_order, selects, ..self }
@@ -343,6 +343,7 @@ impl<'c> Counter<'c> {
         }
         if is_changed {
             self.blocks.code_changed();
+            self.filter.iter_mut().for_each(|(filter, _)| filter.set_code(code));
         }
     }
 

@@ -95,7 +95,7 @@ impl<'c> Counter<'c> {
 
     /// Can parts of a source be counted with these options? Where the next sample is depends on all that came before.
     pub fn counts_parts(options: &CountOptions) -> bool {
-        options.windows.is_none()
+        options.windows.is_none() && options.filter.functions.is_empty()
     }
 
     /// Is it certain that the parts which were joined come to what one counter counts? If not, parts may have been left out.

@@ -22,7 +22,7 @@ fn sources(capture: &Capture) -> Vec<Source> {
     capture.buffers().iter().flat_map(of_buffer).filter(Source::is_decoded).collect()
 }
 
-fn everything() -> Filter {
+fn everything() -> Filter<'static> {
     let image = backsight::image::Image::new();
     Filter::new(&FilterOptions::default(), || &image).expect("a filter")
 }

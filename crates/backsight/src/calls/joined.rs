@@ -130,7 +130,7 @@ impl<'i> ShadowStack<'i> {
     ) {
         let Some(name) = joining.names.get(head.number()).copied().flatten() else { return };
         let depth = joining.depth + head.count();
-        let stay = Stay { name, depth, is_entry: head.has_one(), begin, own, call };
+        let stay = Stay { name, depth, is_entry: head.has_one(), begin, own, call, is_inside: false };
         sink.take(&self.costs.functions, &stay);
     }
 
@@ -217,6 +217,8 @@ impl<'i> ShadowStack<'i> {
                 entered,
                 is_beginning_known: frame.has_third(),
                 was_visited: frame.has_fourth(),
+                // Where calls are marked, a source is not taken in parts.
+                is_inside: false,
                 // Points of an index are found by a decode of the whole source, which joins nothing.
                 elsewhere: 0,
                 saved: NONE,

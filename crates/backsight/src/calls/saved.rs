@@ -173,7 +173,16 @@ impl<'i> ShadowStack<'i> {
     }
 
     fn restored(&mut self, stack: &SavedStack, saved: &SavedCalls) -> Stack<Visited> {
-        saved.stack(stack, |call, site| self.frame(call, site))
+        let mut restored = saved.stack(stack, |call, site| self.frame(call, site));
+        for above in 1..=restored.frames.len() {
+            let Some((top, callers)) = restored.frames.get_mut(..above).and_then(<[_]>::split_last_mut)
+            else {
+                break;
+            };
+            let met = self.costs.functions.name(top.kept.name).map(|name| name.address);
+            top.kept.is_inside = met.is_some_and(|address| self.costs.is_inside(callers, address));
+        }
+        restored
     }
 
     fn frame(&mut self, call: &SavedCall, site: &CallSite) -> Frame<Visited> {
@@ -182,7 +191,9 @@ impl<'i> ShadowStack<'i> {
         let place = self.costs.functions.at(space, address);
         let name = self.costs.functions.name_of(space, &place);
         let entered = entered.not_after(&self.costs.clock);
-        let kept = Visited { name, entered, elsewhere, is_beginning_known, was_visited, saved: NONE };
+        let is_inside = false;
+        let kept =
+            Visited { name, entered, elsewhere, is_beginning_known, was_visited, is_inside, saved: NONE };
         Frame { function: place.function, is_handler, return_address, kept }
     }
 }

@@ -1,6 +1,7 @@
 //! Stays in functions, from the events of one hart or core.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use backsight_core::{Address, AddressSpace, Context};
 use backsight_flow::{Event, PathId, Range};
@@ -45,12 +46,14 @@ pub(crate) struct Stay {
     pub begin: Option<u64>,
     pub own: Cost,
     pub call: Option<Cost>,
+    /// In a call of a function that is [marked](ShadowStack::marking), or in what that called.
+    pub is_inside: bool,
 }
 
 impl Stay {
     /// With the name of the function.
     pub fn named<'i>(&self, functions: &Functions<'i>) -> Option<Visit<'i>> {
-        let &Self { name, depth, is_entry, begin, own, call } = self;
+        let &Self { name, depth, is_entry, begin, own, call, is_inside: _ } = self;
         Some(Visit { function: *functions.name(name)?, depth, is_entry, begin, own, call })
     }
 }
@@ -77,6 +80,8 @@ pub(super) struct Visited {
     pub elsewhere: u64,
     pub is_beginning_known: bool,
     pub was_visited: bool,
+    /// It or a call around it is of a function that is marked.
+    pub is_inside: bool,
     /// Its number where calls are [kept](super::saved).
     pub saved: u32,
 }
@@ -107,6 +112,23 @@ pub(super) struct Costs<'i> {
     pub began: Clock,
     /// Instructions of other harts.
     elsewhere: u64,
+    /// Functions that are marked, by where they are.
+    marked: Option<Arc<[std::ops::Range<u64>]>>,
+}
+
+impl Costs<'_> {
+    /// Is a call inside of one of a function that is marked, or such a call? Execution came to it at an address.
+    #[inline(always)]
+    pub fn is_inside(&self, callers: &[Frame<Visited>], address: Address) -> bool {
+        self.marked.is_some() && self.is_marked(callers, address)
+    }
+
+    #[inline(never)]
+    fn is_marked(&self, callers: &[Frame<Visited>], address: Address) -> bool {
+        let is_it = |function: &std::ops::Range<u64>| function.contains(&address.0);
+        callers.last().is_some_and(|caller| caller.kept.is_inside)
+            || self.marked.iter().any(|functions| functions.iter().any(is_it))
+    }
 }
 
 /// A range, and the cycles that were counted right before it, if they were.
@@ -150,6 +172,7 @@ impl<'i> ShadowStack<'i> {
                 clock: Clock::default(),
                 began: Clock::default(),
                 elsewhere: 0,
+                marked: None,
             },
             context: None,
             stack: Stack::default(),
@@ -165,6 +188,18 @@ impl<'i> ShadowStack<'i> {
     pub fn naming(self, naming: Naming) -> Self {
         let costs = Costs { functions: self.costs.functions.naming(naming), ..self.costs };
         Self { costs, walked: WalkedPaths::default(), ..self }
+    }
+
+    /// Marks functions, by where they are: the stack knows what is [inside](Self::is_inside) of their calls.
+    #[must_use]
+    pub fn marking(self, functions: Arc<[std::ops::Range<u64>]>) -> Self {
+        let marked = Some(functions).filter(|functions| !functions.is_empty());
+        Self { costs: Costs { marked, ..self.costs }, ..self }
+    }
+
+    /// Is a call of a function under way that is marked?
+    pub fn is_inside(&self) -> bool {
+        self.stack.frames.last().is_some_and(|call| call.kept.is_inside)
     }
 
     /// Takes what happened next. Stays that ended are given to `sink`.
@@ -523,7 +558,8 @@ impl<'i, S: Stays<'i>> Ledger<Visited> for Reporter<'_, 'i, S> {
             recorder.call(callers.len());
         }
         let Costs { clock: entered, elsewhere, .. } = *self.costs;
-        Visited { name, entered, elsewhere, is_beginning_known, was_visited: false, saved: NONE }
+        let is_inside = self.costs.is_inside(callers, place.address);
+        Visited { name, entered, elsewhere, is_beginning_known, was_visited: false, is_inside, saved: NONE }
     }
 
     fn replace(&mut self, calls: &mut [Frame<Visited>], place: &Place) {
@@ -534,8 +570,9 @@ impl<'i, S: Stays<'i>> Ledger<Visited> for Reporter<'_, 'i, S> {
                 recorder.replace(name, place, self.costs.space);
             }
         }
-        if let Some(top) = calls.last_mut() {
+        if let Some((top, callers)) = calls.split_last_mut() {
             (top.kept.name, top.kept.was_visited, top.kept.saved) = (name, false, NONE);
+            top.kept.is_inside = self.costs.is_inside(callers, place.address);
         }
     }
 
@@ -554,6 +591,7 @@ impl<'i, S: Stays<'i>> Ledger<Visited> for Reporter<'_, 'i, S> {
             elsewhere: self.costs.elsewhere,
             is_beginning_known: false,
             was_visited: false,
+            is_inside: false,
             saved: NONE,
         }
     }
@@ -596,7 +634,8 @@ impl<'i, S: Stays<'i>> Reporter<'_, 'i, S> {
         let call = (RETURNS && top.is_beginning_known).then(|| since(&self.costs.clock, &top.entered).0);
         if own.instructions > 0 || call.is_some() {
             let is_entry = !std::mem::replace(&mut top.was_visited, true);
-            let stay = Stay { name: top.name, depth: depth - 1, is_entry, begin, own, call };
+            let Visited { name, is_inside, .. } = *top;
+            let stay = Stay { name, depth: depth - 1, is_entry, begin, own, call, is_inside };
             self.sink.take(&self.costs.functions, &stay);
         }
     }

@@ -28,6 +28,10 @@ use search::{ImageKey, Search, name_of};
 
 use crate::{Error, Result, Source, logs};
 
+/// Nothing orders the changes of code and the execution.
+pub(crate) const UNTIMED: &str = "code changed while the program ran, and its event log does not say when: what ran there is followed through the \
+                       last version of it, so that execution is wrong where another one ran";
+
 /// What a kernel that places itself at random moves by: the symbol that a mapping names may be a little above its start.
 const KERNEL_ALIGNMENT: u64 = 2 << 20;
 
@@ -231,6 +235,9 @@ impl Code {
                 code.over_time = Some(OverTime { files, named, dumps, nameless, is_constant });
             } else {
                 history.forget_mappings();
+            }
+            if !is_constant && !events.is_forward() && events.survey().times.is_none() {
+                code.files.search().warnings.insert(UNTIMED.to_owned());
             }
             code.history = Some(history);
         }

@@ -76,7 +76,7 @@ pub(super) fn clocks(capture: &Capture, outlines: &[(Source, Outline)], findings
     let first = outlines.iter().filter_map(|(_, outline)| outline.first_time).min();
     let last = outlines.iter().filter_map(|(_, outline)| outline.last_time).max();
     match (first.zip(last), events.survey().times) {
-        (None, Some(_)) => findings.push(Finding::new(
+        (None, _) => findings.push(Finding::new(
             Severity::Warning,
             Cause::NoCommonTime,
             "code changes while it is traced, and the trace has no timestamps: the last version of everything is used",

@@ -7,13 +7,18 @@ use backsight_core::{Address, AddressSpace};
 
 use super::execution::Seen;
 use super::{Cause, Finding, Severity, listed};
+use crate::code::UNTIMED;
 use crate::listing::counted;
 use crate::{Capture, Result};
 
 pub(super) fn examine(capture: &Capture, seen: &Seen, findings: &mut Vec<Finding>) -> Result<()> {
     // Asked for now, they are about the files that execution led to, and not about all that was mapped.
     let said = capture.warnings();
-    let warnings = capture.code()?.warnings().into_iter().filter(|warning| !said.contains(warning));
+    let warnings = capture
+        .code()?
+        .warnings()
+        .into_iter()
+        .filter(|warning| !said.contains(warning) && warning.as_str() != UNTIMED);
     let (missing, other) = warnings.partition::<Vec<String>, _>(|warning| is_missing(warning));
     let (versions, doubts) =
         other.into_iter().partition::<Vec<String>, _>(|warning| warning.contains("is another version"));

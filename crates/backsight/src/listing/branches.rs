@@ -9,6 +9,7 @@ use backsight_flow::{Event, Range};
 
 use super::filter::Filter;
 use crate::Item;
+use crate::calls::KnownCalls;
 use crate::decode::Consumer;
 
 /// Names of the trace unit's events.
@@ -24,25 +25,25 @@ impl EventNames {
 
 /// Lists the branches of one source: from its packets, where they name the targets, else from its execution.
 #[derive(Clone, Debug)]
-pub struct BranchWriter {
-    filter: Filter,
+pub struct BranchWriter<'c> {
+    filter: Filter<'c>,
     names: EventNames,
     text: Vec<u8>,
     /// What the execution of each hart has to remember.
-    harts: BTreeMap<u16, Followed>,
+    harts: BTreeMap<u16, Followed<'c>>,
 }
 
 /// What is known of the execution of one hart.
 #[derive(Clone, Debug)]
-struct Followed {
-    filter: Filter,
+struct Followed<'c> {
+    filter: Filter<'c>,
     cycle: u64,
     /// The end of the last range, and the branch that it ended in if that was taken; `None` where execution does not go
     /// on from there.
     last: Option<(Address, Option<Address>)>,
 }
 
-impl Followed {
+impl Followed<'_> {
     /// What an event is in a list of branches, if it is anything there.
     fn step(&mut self, event: &Event) -> Option<Step> {
         let gap = match *event {
@@ -81,17 +82,17 @@ impl Followed {
     }
 }
 
-impl BranchWriter {
-    /// A writer for one source.
-    pub fn new(filter: Filter, names: EventNames) -> Self {
+impl<'c> BranchWriter<'c> {
+    /// A writer for one source. A filter [follows calls](Filter::following) only through what was executed: packets alone do not tell them.
+    pub fn new(filter: Filter<'c>, names: EventNames) -> Self {
         Self { filter, names, text: Vec::new(), harts: BTreeMap::new() }
     }
 
     /// Memory takes everything.
-    fn step(&mut self, cycle: u64, step: Step) {
+    fn step(&mut self, cycle: u64, step: Step, is_inside: bool) {
         let (kind, out) = (step.name(), &mut self.text);
         let _ = match step {
-            Step::Branch { target, .. } if !self.filter.wants_address(target) => Ok(()),
+            Step::Branch { target, .. } if !is_inside && !self.filter.wants_address(target) => Ok(()),
             Step::Branch { target, source: Some(source) } => {
                 writeln!(out, "{kind}\t{cycle}\t{target}\tfrom {source}")
             }
@@ -105,35 +106,35 @@ impl BranchWriter {
         };
     }
 
+    fn followed(&mut self, hart: u16) -> &mut Followed<'c> {
+        let new = || Followed { filter: self.filter.of_hart(hart), cycle: 0, last: None };
+        self.harts.entry(hart).or_insert_with(new)
+    }
+
     fn event(&mut self, hart: u16, event: &Event) {
-        let filter = &self.filter;
-        let followed = self.harts.entry(hart).or_insert_with(|| Followed {
-            filter: filter.clone(),
-            cycle: 0,
-            last: None,
-        });
+        let followed = self.followed(hart);
         let is_wanted = followed.filter.wants(event);
         // Whether the target of a branch is wanted is asked when it is written.
         let is_wanted = is_wanted || matches!(event, Event::Range(_)) && followed.filter.wants_now();
-        let (step, cycle) = (followed.step(event), followed.cycle);
+        let (step, cycle, is_inside) = (followed.step(event), followed.cycle, followed.filter.is_inside());
         if !is_wanted {
             return;
         }
         match *event {
             Event::UnitEvents(events) => (0..8)
                 .filter(|number| events >> number & 1 == 1)
-                .for_each(|number| self.step(cycle, Step::Event(number))),
-            _ => step.into_iter().for_each(|step| self.step(cycle, step)),
+                .for_each(|number| self.step(cycle, Step::Event(number), is_inside)),
+            _ => step.into_iter().for_each(|step| self.step(cycle, step, is_inside)),
         }
     }
 }
 
-impl Consumer<Record> for BranchWriter {
+impl Consumer<Record> for BranchWriter<'_> {
     // Nothing but branches is decoded for it.
     const TAKES_PATHS: bool = true;
 
     fn item(&mut self, item: Item<'_, Record>) {
-        self.step(item.value.cycle, item.value.step);
+        self.step(item.value.cycle, item.value.step, false);
     }
 
     fn text(&mut self) -> Option<&mut Vec<u8>> {
@@ -141,9 +142,19 @@ impl Consumer<Record> for BranchWriter {
     }
 }
 
-impl Consumer<Event> for BranchWriter {
+impl Consumer<Event> for BranchWriter<'_> {
     fn item(&mut self, item: Item<'_, Event>) {
         self.event(item.sub_source, &item.value);
+    }
+
+    fn keeps_calls(&self) -> bool {
+        self.filter.follows_calls()
+    }
+
+    fn resume(&mut self, known: &KnownCalls<'_>) {
+        for hart in known.harts() {
+            self.followed(hart).filter.resume(known);
+        }
     }
 
     fn text(&mut self) -> Option<&mut Vec<u8>> {

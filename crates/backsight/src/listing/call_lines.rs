@@ -1,6 +1,7 @@
 //! Calls, written as text and as JSON.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 use backsight_core::{Describe as _, Printable};
 use backsight_flow::{Event, PathId, Range};
@@ -60,19 +61,19 @@ pub(super) struct Page<'a> {
     pub label: &'a Label,
     pub hart: u16,
     pub object: &'a mut ObjectWriter,
-    pub filter: &'a Filter,
+    pub filter: &'a Filter<'a>,
 }
 
 impl<'i> CallLines<'i> {
     /// `None` if no calls are listed in that style.
-    pub fn new(style: Style, code: SourceCode<'i>, filter: &Filter) -> Option<Self> {
+    pub fn new(style: Style, code: SourceCode<'i>, filter: &Filter<'_>) -> Option<Self> {
         let tree = match style.detail {
             Detail::Ranges | Detail::Instructions => return None,
             Detail::Calls => None,
             Detail::CallTree => Some(CallTree::default()),
         };
         let is_json = style.format == ExecutionFormat::Json;
-        let stack = ShadowStack::new(code).naming(style.naming);
+        let stack = ShadowStack::new(code).naming(style.naming).marking(Arc::clone(filter.functions()));
         let form = Form { is_json, listed: 0, tree, index: 0, names: NameTexts::default() };
         let takes_paths = !is_json && filter.takes_all();
         let (lines, part, joining) = Default::default();
@@ -206,12 +207,15 @@ impl<'i> CallLines<'i> {
     /// Lists the calls under way that began before a window.
     fn list_under_way(&mut self, page: &mut Page<'_>, out: &mut dyn Write, before: u64) -> io::Result<()> {
         let outermost = self.stack.forgotten();
+        let mut is_inside = false;
         for (call, depth) in self.stack.under_way_before(before).zip(outermost..) {
             let function = call.function;
+            is_inside |= page.filter.names(function.address);
             if let Some(tree) = &mut self.form.tree {
                 let (own, begin, call) = (Cost::default(), None, None);
                 tree.add(&Visit { function, depth, is_entry: false, begin, own, call });
-            } else if !page.filter.wants_now() || !page.filter.wants_address(function.address) {
+            } else if !page.filter.wants_now() || !(is_inside || page.filter.wants_address(function.address))
+            {
             } else if self.form.is_json {
                 page.object.text("event", "under_way");
                 page.label.members(page.object, page.hart, self.form.index);
@@ -394,7 +398,8 @@ impl Form {
         let &mut Page { label, hart, ref mut object, filter } = page;
         let is_wanted = || {
             let function = functions.name(stay.name);
-            filter.wants_now() && function.is_some_and(|name| filter.wants_address(name.address))
+            filter.wants_now()
+                && (stay.is_inside || function.is_some_and(|name| filter.wants_address(name.address)))
         };
         if !filter.takes_all() && !is_wanted() {
             return;

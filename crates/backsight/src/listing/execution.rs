@@ -43,7 +43,7 @@ pub struct ExecutionWriter<'i> {
     style: Style,
     label: Label,
     code: SourceCode<'i>,
-    filter: Filter,
+    filter: Filter<'i>,
     counts: Arc<ListedCounts>,
     /// By number.
     harts: Vec<Hart<'i>>,
@@ -66,7 +66,7 @@ pub struct ExecutionWriter<'i> {
 /// What a listing has to know of one hart.
 struct Hart<'i> {
     number: u16,
-    filter: Filter,
+    filter: Filter<'i>,
     context: Option<Context>,
     space: AddressSpace,
     instruction_text: InstructionText,
@@ -156,15 +156,16 @@ impl Consumer<Event> for ExecutionWriter<'_> {
     }
 
     fn keeps_calls(&self) -> bool {
-        matches!(self.style.detail, Detail::Calls | Detail::CallTree)
+        self.lists_calls() || self.filter.follows_calls()
     }
 
     fn resume(&mut self, known: &KnownCalls<'_>) {
         for hart in known.harts() {
             if self.turn_to(hart)
-                && let Some(calls) = self.harts.get_mut(self.current).and_then(|state| state.calls.as_mut())
+                && let Some(state) = self.harts.get_mut(self.current)
             {
-                calls.resume(hart, known);
+                state.calls.iter_mut().for_each(|calls| calls.resume(hart, known));
+                state.filter.resume(known);
             }
         }
     }
@@ -219,7 +220,7 @@ impl<'i> ExecutionWriter<'i> {
         style: Style,
         source: &Source,
         code: SourceCode<'i>,
-        filter: Filter,
+        filter: Filter<'i>,
         counts: Arc<ListedCounts>,
     ) -> Self {
         let mut writer = Self::labelled(style, source.id(), code, filter, counts);
@@ -234,7 +235,7 @@ impl<'i> ExecutionWriter<'i> {
         style: Style,
         id: TraceId,
         code: SourceCode<'i>,
-        filter: Filter,
+        filter: Filter<'i>,
         counts: Arc<ListedCounts>,
     ) -> Self {
         let label = Label { id, numbers_harts: false, buffer: None, time: None, thread: None };
@@ -243,6 +244,7 @@ impl<'i> ExecutionWriter<'i> {
         let is_plain =
             style.format != ExecutionFormat::Opencsd && style.detail == Detail::Ranges && filter.takes_all();
         let (current, listed, window, is_part) = (0, 0, None, false);
+        let filter = filter.following(code);
         Self {
             style,
             label,
@@ -341,6 +343,7 @@ impl<'i> ExecutionWriter<'i> {
             hart.space = hart.context.map_or(hart.space, |context| code.space_of(&context));
             if is_changed {
                 hart.texts.clear();
+                hart.filter.set_code(code);
             }
             if let Some(calls) = &mut hart.calls {
                 calls.set_code(code);
@@ -352,6 +355,7 @@ impl<'i> ExecutionWriter<'i> {
     pub(super) fn needs_all(&self) -> bool {
         !matches!(self.style.detail, Detail::Ranges | Detail::Instructions)
             || self.style.format == ExecutionFormat::Opencsd
+            || self.filter.follows_calls()
     }
 
     /// Writes one event of a hart; `index` finds where in the capture it was reported.
@@ -421,7 +425,7 @@ impl<'i> ExecutionWriter<'i> {
             self.counts.listings.fetch_add(1, Ordering::Relaxed);
             let state = Hart {
                 number: hart,
-                filter: self.filter.clone(),
+                filter: self.filter.of_hart(hart),
                 context: None,
                 space: AddressSpace::ANY,
                 instruction_text: InstructionText::default(),

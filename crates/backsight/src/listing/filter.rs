@@ -1,6 +1,7 @@
 //! Which part of the execution is wanted.
 
 use std::ops;
+use std::sync::Arc;
 
 use backsight_core::{Address, AddressSpace};
 use backsight_flow::{Event, HardwareEvent, Range};
@@ -8,15 +9,17 @@ use backsight_image::{Code, Image, Module};
 use backsight_isa::{Class, Flags};
 
 use super::instructions::steps;
-use crate::{Error, Result};
+use crate::calls::{Functions, KnownCalls, ShadowStack, Stay};
+use crate::near_names::no_function;
+use crate::{Error, Result, SourceCode};
 
-/// Which part of the execution to list. What is left empty takes everything; instructions are wanted that one of
+/// Which part of the execution is wanted. What is left empty takes everything; instructions are wanted that one of
 /// `ranges`, `functions` and `modules` holds.
 #[derive(Clone, Debug, Default)]
 pub struct FilterOptions {
     /// Instructions at these addresses.
     pub ranges: Vec<ops::Range<u64>>,
-    /// Instructions of these functions.
+    /// Whatever happens inside of calls of these functions, in all that they call, too; and all instructions of the functions.
     pub functions: Vec<String>,
     /// Instructions of these files: their names, with or without the path.
     pub modules: Vec<String>,
@@ -37,9 +40,16 @@ impl FilterOptions {
 
 /// A filter, and what it has to remember of the execution of one hart.
 #[derive(Clone, Debug)]
-pub struct Filter {
+pub struct Filter<'c> {
     /// No address is unwanted.
     anywhere: bool,
+    /// Functions whose calls are wanted with all that happens in them.
+    functions: Arc<[ops::Range<u64>]>,
+    /// The calls of the hart, where they are followed.
+    calls: Option<Box<ShadowStack<'c>>>,
+    /// Those of other harts, and which hart this is.
+    others: Vec<(u16, Box<ShadowStack<'c>>)>,
+    hart: u16,
     /// Apart from each other, by address.
     addresses: Vec<ops::Range<u64>>,
     contexts: Vec<u64>,
@@ -54,36 +64,98 @@ pub struct Remembered {
     context: Option<u64>,
 }
 
-impl Filter {
+impl<'c> Filter<'c> {
     /// Finds functions and modules in the image, which is asked for only if some are named.
     ///
     /// # Errors
     /// If one is not there.
-    pub fn new<'c>(options: &FilterOptions, image: impl Fn() -> &'c Image) -> Result<Self> {
-        let mut addresses = options.ranges.clone();
+    pub fn new<'i>(options: &FilterOptions, image: impl Fn() -> &'i Image) -> Result<Self> {
+        let mut functions = Vec::new();
         for name in &options.functions {
-            let before = addresses.len();
-            for function in image().functions() {
-                if function.name == name || function.mangled == name {
-                    addresses.push(function.start.0..function.start.0.saturating_add(function.size.max(1)));
-                }
-            }
-            if addresses.len() == before {
-                return Err(Error::Absent(format!(
-                    "function {name}: the image has no function of that name"
-                )));
-            }
+            functions.extend(function_ranges(name, image())?);
         }
+        let mut addresses = [&*options.ranges, &*functions].concat();
         for name in &options.modules {
             addresses.extend(module_ranges(name, image())?);
         }
         Ok(Self {
             anywhere: options.is_anywhere(),
             addresses: apart(addresses),
+            functions: apart(functions).into(),
+            calls: None,
+            others: Vec::new(),
+            hart: 0,
             contexts: options.contexts.clone(),
             context: None,
             harts: Vec::new(),
         })
+    }
+
+    /// The same, which follows calls through the code of a source: what functions call is wanted with them. Without that, only their own
+    /// instructions are.
+    #[must_use]
+    pub fn following(self, code: SourceCode<'c>) -> Self {
+        let new = || Box::new(ShadowStack::new(code).marking(Arc::clone(&self.functions)));
+        let calls = (!self.functions.is_empty()).then(new);
+        Self { calls, ..self }
+    }
+
+    /// Does it follow calls? Then it has to see everything that happens, and to know the calls under way where it begins.
+    pub const fn follows_calls(&self) -> bool {
+        self.calls.is_some()
+    }
+
+    /// The functions whose calls are wanted.
+    pub(super) fn functions(&self) -> &Arc<[ops::Range<u64>]> {
+        &self.functions
+    }
+
+    /// The same for what has yet to happen on a hart.
+    #[must_use]
+    pub fn of_hart(&self, hart: u16) -> Self {
+        Self { hart, ..self.clone() }
+    }
+
+    /// Is this address in one of the functions whose calls are wanted?
+    pub(super) fn names(&self, address: Address) -> bool {
+        self.functions.iter().any(|function| function.contains(&address.0))
+    }
+
+    /// What happens next is of this hart.
+    pub fn turn_to(&mut self, hart: u16, code: SourceCode<'c>) {
+        if hart == self.hart {
+            return;
+        }
+        let before = std::mem::replace(&mut self.hart, hart);
+        let Some(calls) = self.calls.take() else { return };
+        self.others.push((before, calls));
+        let known = self.others.iter().position(|(number, _)| *number == hart);
+        self.calls = match known {
+            Some(known) => Some(self.others.swap_remove(known).1),
+            None => Some(Box::new(ShadowStack::new(code).marking(Arc::clone(&self.functions)))),
+        };
+    }
+
+    /// The code is not what it was.
+    pub fn set_code(&mut self, code: SourceCode<'c>) {
+        let others = self.others.iter_mut().map(|(_, calls)| calls);
+        self.calls.iter_mut().chain(others).for_each(|calls| calls.set_code(code));
+    }
+
+    /// What comes next of the thread may be on another hart. `is_lost`: the last thing that happened was that something is missing.
+    pub(super) fn pause(&mut self, is_lost: bool) {
+        let ignored = &mut |_: &Functions<'_>, _: &Stay| {};
+        self.calls.iter_mut().for_each(|calls| calls.pause(is_lost, ignored));
+    }
+
+    /// These calls of the hart are under way.
+    pub fn resume(&mut self, known: &KnownCalls<'_>) {
+        self.calls.iter_mut().for_each(|calls| known.resume(self.hart, calls));
+    }
+
+    /// Is a call under way of a function that it names?
+    pub fn is_inside(&self) -> bool {
+        self.calls.as_ref().is_some_and(|calls| calls.is_inside())
     }
 
     /// The same for some harts of a source only; none: all.
@@ -107,19 +179,24 @@ impl Filter {
         if let Event::Context(context, _) = event {
             self.context = context.context_id;
         }
-        let is_address_wanted = match event {
-            Event::Range(range) => self.overlaps(range.start.0, range.end.0),
-            Event::PathUnknown { start: Some(address), .. }
-            | Event::PathUnknown { next: address, .. }
-            | Event::UncountedLoop { address }
-            | Event::NoMemory { address, .. }
-            | Event::Mismatch { address, .. } => self.wants_address(*address),
-            Event::Exception { return_address: Some(address), .. } => self.wants_address(*address),
-            Event::Hardware(HardwareEvent::InCircuit(event)) => {
-                self.anywhere || event.address().is_some_and(|address| self.wants_address(address))
-            }
-            _ => self.anywhere,
-        };
+        if let Some(calls) = &mut self.calls {
+            calls.push(event, &mut |_| {});
+        }
+        let is_edge = matches!(event, Event::StartOfTrace | Event::EndOfTrace { .. });
+        let is_address_wanted = self.is_inside() && !is_edge
+            || match event {
+                Event::Range(range) => self.overlaps(range.start.0, range.end.0),
+                Event::PathUnknown { start: Some(address), .. }
+                | Event::PathUnknown { next: address, .. }
+                | Event::UncountedLoop { address }
+                | Event::NoMemory { address, .. }
+                | Event::Mismatch { address, .. } => self.wants_address(*address),
+                Event::Exception { return_address: Some(address), .. } => self.wants_address(*address),
+                Event::Hardware(HardwareEvent::InCircuit(event)) => {
+                    self.anywhere || event.address().is_some_and(|address| self.wants_address(address))
+                }
+                _ => self.anywhere,
+            };
         is_address_wanted && self.wants_now()
     }
 
@@ -151,7 +228,7 @@ impl Filter {
     /// none.
     pub fn parts(&self, range: &Range, space: AddressSpace, code: &impl Code, mut each: impl FnMut(&Range)) {
         let holds = |wanted: &ops::Range<u64>| wanted.start <= range.start.0 && range.end.0 <= wanted.end;
-        if self.anywhere || self.addresses.iter().any(holds) {
+        if self.anywhere || self.is_inside() || self.addresses.iter().any(holds) {
             return each(range);
         }
         let mut part: Option<Range> = None;
@@ -170,6 +247,17 @@ impl Filter {
             part = Some(Range { start, end, instructions, class, flags, last_size, executed, ..*range });
         });
         part.iter().for_each(&mut each);
+    }
+}
+
+/// Where the functions of a name are.
+fn function_ranges(name: &str, image: &Image) -> Result<Vec<ops::Range<u64>>> {
+    let all = image.functions().filter(|function| function.name == name || function.mangled == name);
+    let ranges = all.map(|one| one.start.0..one.start.0.saturating_add(one.size.max(1)));
+    let ranges: Vec<_> = ranges.collect();
+    match ranges.is_empty() {
+        false => Ok(ranges),
+        true => Err(no_function(name, image)),
     }
 }
 

@@ -329,6 +329,7 @@ mod tests {
     fn stay(own: u64, call: Option<u64>) -> Stay {
         let cost = |instructions| Cost { instructions, ..Cost::default() };
         Stay {
+            is_inside: false,
             name: NameId::MIN,
             depth: 0,
             is_entry: true,

@@ -80,7 +80,7 @@ impl ThreadCalls<'_> {
 /// The calls of one thread.
 struct Thread<'c> {
     calls: CallLines<'c>,
-    filter: Filter,
+    filter: Filter<'c>,
     label: Label,
     source: Source,
     hart: u16,
@@ -103,7 +103,7 @@ struct ThreadWriter<'a, 'o, 'c> {
 impl<'c> Thread<'c> {
     fn new(chosen: &ThreadCalls<'_>, code: &'c Code, thread: ThreadId, turn: &Turn<'_>) -> Option<Self> {
         let (source, seen) = (turn.source, code.seen_by(turn.source));
-        let filter = Filter::new(chosen.filter, || code.of(source)).ok()?;
+        let filter = Filter::new(chosen.filter, || code.of(source)).ok()?.following(seen);
         let thread = match thread {
             ThreadId::Numbered(number) => Some(code.thread_name(number)),
             ThreadId::OfHart(_) => None,
@@ -139,6 +139,7 @@ impl<'c> Thread<'c> {
             self.code = code.seen_by(turn.source);
             self.window.into_iter().for_each(|window| drop(self.code.enter(window)));
             self.calls.set_code(self.code);
+            self.filter.set_code(self.code);
         }
         self.hart = turn.hart;
     }
@@ -188,6 +189,7 @@ impl Turns for ThreadWriter<'_, '_, '_> {
             thread.window = Some(window);
             if !thread.code.enter(window).is_empty() {
                 thread.calls.set_code(thread.code);
+                thread.filter.set_code(thread.code);
             }
         }
         let index = item.item.position().unwrap_or(item.item.offset);
@@ -205,6 +207,7 @@ impl Turns for ThreadWriter<'_, '_, '_> {
         let Self { threads, object, text, .. } = self;
         let Some(thread) = threads.get_mut(&thread) else { return };
         let Thread { calls, filter, label, hart, is_running, is_lost, .. } = thread;
+        filter.pause(*is_lost);
         calls.pause(&mut Page { label, hart: *hart, object, filter }, text, *is_lost);
         *is_running = false;
     }

@@ -32,7 +32,7 @@ pub struct TruthSettings {
 pub struct TruthWriter<'i> {
     settings: TruthSettings,
     code: SourceCode<'i>,
-    filter: Filter,
+    filter: Filter<'i>,
     threads: BTreeMap<u32, Thread<'i>>,
     current: u32,
     is_wanted: bool,
@@ -58,7 +58,7 @@ impl<'i> TruthWriter<'i> {
     /// # Errors
     /// If a filter names what the code does not have.
     pub fn new(settings: TruthSettings, code: SourceCode<'i>) -> Result<Self> {
-        let filter = Filter::new(&settings.filter, || code.image())?;
+        let filter = Filter::new(&settings.filter, || code.image())?.following(code);
         let (threads, counts, text) = Default::default();
         let (current, is_wanted, instructions) = (0, true, 0);
         let mut writer =
@@ -100,7 +100,8 @@ impl<'i> TruthWriter<'i> {
         if !self.is_wanted {
             return Ok(());
         }
-        if self.settings.style.format == ExecutionFormat::Pcs {
+        // What functions call is found out by those who list ranges.
+        if self.settings.style.format == ExecutionFormat::Pcs && !self.filter.follows_calls() {
             if let Execution::Instruction(Retired { address, .. }) = item {
                 self.instructions += 1;
                 if self.filter.wants_address(address) {

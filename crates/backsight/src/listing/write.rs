@@ -83,7 +83,7 @@ impl MessageWriter {
     }
 }
 
-impl BranchWriter {
+impl BranchWriter<'_> {
     /// Lists branches of execution, with a writer for each source. `None` if `put` wanted no more.
     ///
     /// # Errors

@@ -30,7 +30,7 @@ impl FunctionStarts {
 
 /// How a range of execution ended.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RangeEnd {
+pub struct RangeEnd {
     /// With a call.
     is_call: bool,
     /// The last byte of its last instruction.

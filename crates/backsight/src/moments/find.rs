@@ -3,15 +3,16 @@
 use std::ops::{ControlFlow, Range as Addresses};
 
 use backsight_core::AddressSpace;
-use backsight_flow::{ByPath, Event, PathId, Range};
+use backsight_flow::{Event, PathId, Range};
 use backsight_image::{Code as _, Function, Image, Window as TimeSpan};
 
-use super::entries::{FunctionStarts, RangeEnd, interrupts, is_entered};
-use super::near_names::near_names;
+use super::entries::{RangeEnd, interrupts, is_entered};
+use super::known_paths::{KnownPath, KnownPaths};
 use super::place::Place;
 use super::windowed::InWindow;
 use crate::listing::steps;
 use crate::messages::Messages;
+use crate::near_names::no_function;
 use crate::{Error, Item, Result, SourceCode};
 
 /// What is looked for.
@@ -47,25 +48,31 @@ impl Wanted {
     /// # Errors
     /// If there is none.
     pub fn function(name: &str, image: &Image) -> Result<Self> {
-        let starts = FunctionStarts::of(image);
         let is_it = |function: &Function<'_>| function.name == name || function.mangled == name;
-        let all = image.functions().filter(is_it);
-        let mut places: Vec<_> = all.filter_map(|function| starts.at(function.start.0)).collect();
-        let mut are_all_named = true;
-        if let Some(address) = name.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok())
-        {
-            let mut around = image.functions().filter_map(|function| starts.at(function.start.0));
-            let named = around.find(|function| function.contains(&address));
-            are_all_named = named.is_some();
-            places.push(named.unwrap_or(address..address.saturating_add(1)));
+        let address = name.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
+        let has = |function: &Function<'_>, address: u64| {
+            function.start.0 <= address && address - function.start.0 < function.size.max(1)
+        };
+        let around = address.and_then(|address| image.functions().find(|function| has(function, address)));
+        let are_all_named = address.is_none() || around.is_some();
+        let mut places: Vec<Addresses<u64>> = Vec::new();
+        for function in image.functions().filter(is_it).chain(around) {
+            if places.iter().all(|place| place.start != function.start.0) {
+                places.push(function.start.0..function.start.0);
+            }
+        }
+        // Of several that begin at one address, the longest counts.
+        for function in image.functions() {
+            if let Some(place) = places.iter_mut().find(|place| place.start == function.start.0) {
+                place.end = place.end.max(place.start.saturating_add(function.size.max(1)));
+            }
+        }
+        if !are_all_named {
+            places.extend(address.map(|address| address..address.saturating_add(1)));
         }
         match places.is_empty() {
             false => Ok(Self::Functions { places, are_all_named }),
-            true => {
-                let near = near_names(name, image.functions().map(|function| function.name));
-                let why = format!("function {name}: the image has no function of that name{near}");
-                Err(Error::Absent(why))
-            }
+            true => Err(no_function(name, image)),
         }
     }
 
@@ -110,14 +117,6 @@ pub struct Hit {
     pub message: Option<String>,
 }
 
-/// What is known of a path: its instructions, whether something in it may be what is looked for, and how it ends.
-#[derive(Clone, Copy, Debug)]
-struct KnownPath {
-    instructions: u64,
-    may_hold: bool,
-    last: Option<RangeEnd>,
-}
-
 /// What has to be known of a hart.
 struct Hart {
     number: u16,
@@ -135,7 +134,7 @@ pub(super) struct Finder<'f, 'c> {
     /// The window has begun.
     is_inside: bool,
     harts: Vec<Hart>,
-    paths: ByPath<KnownPath>,
+    paths: KnownPaths,
     messages: Messages,
     each: &'f mut dyn FnMut(&Hit) -> ControlFlow<()>,
     outcome: ControlFlow<()>,
@@ -283,20 +282,15 @@ impl InWindow for Finder<'_, '_> {
     }
 
     fn path(&mut self, path: PathId, hart: u16, items: &mut dyn Iterator<Item = Item<'_, Event>>) {
-        if let Some(&known) = self.paths.get(path)
-            && !known.may_hold
-        {
+        if let Some(known) = self.paths.without(path) {
             self.place.instructions += known.instructions;
             self.hart(hart).last = known.last;
             return;
         }
-        let mut known = KnownPath { instructions: 0, may_hold: false, last: None };
+        let mut known = KnownPath::default();
         for item in items {
-            if let Event::Range(range) = item.value {
-                known.instructions += u64::from(range.instructions);
-                known.may_hold |= self.may_hold(&range);
-                known.last = Some(RangeEnd::of(&range));
-            }
+            let may_hold = matches!(&item.value, Event::Range(range) if self.may_hold(range));
+            known.add(&item.value, may_hold);
             self.item(item);
         }
         self.paths.insert(path, known);

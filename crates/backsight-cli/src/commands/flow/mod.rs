@@ -154,7 +154,7 @@ pub struct FilterArgs {
     #[arg(long, value_name = "FROM..TO", help_heading = "Filters", value_parser = parse_range)]
     range: Vec<std::ops::Range<u64>>,
 
-    /// Only instructions of this function; may be given several times
+    /// Only what happens inside calls of this function, in what it calls, too; may be given several times
     #[arg(long, value_name = "NAME", help_heading = "Filters")]
     function: Vec<String>,
 
@@ -351,7 +351,10 @@ fn list(
     let filter_of = |source: &Source| Filter::new(&filter, || code.of(source));
     if command.format == Format::Branches {
         let names = EventNames(command.event.iter().cloned().collect::<BTreeMap<_, _>>());
-        let make = |source: &Source| Ok(BranchWriter::new(filter_of(source)?, names.clone()));
+        let make = |source: &Source| {
+            let filter = filter_of(source)?.following(code.seen_by(source));
+            Ok(BranchWriter::new(filter, names.clone()))
+        };
         if branches_need_code(command, capture)? {
             let decode = execution().positions(false);
             return listed(|put| BranchWriter::write(decode, &make, put), &mut put);

@@ -57,7 +57,7 @@ pub(super) fn list(
             }
             (None, Format::Branches) => {
                 let names = EventNames(command.event.iter().cloned().collect::<BTreeMap<_, _>>());
-                let writer = BranchWriter::new(filter, names);
+                let writer = BranchWriter::new(filter.following(code.seen_by(source)), names);
                 listed(|put| writer.write_window(&moments, decode, place, put), &mut put)?
             }
             (None, _) => {

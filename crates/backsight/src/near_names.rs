@@ -3,6 +3,9 @@
 use std::collections::BTreeSet;
 
 use backsight_core::Printable;
+use backsight_image::Image;
+
+use crate::Error;
 
 /// Names that are given, at most.
 const MOST: usize = 3;
@@ -10,8 +13,14 @@ const MOST: usize = 3;
 /// Longest names that are compared letter by letter: to compare takes time by the product of their lengths.
 const LONGEST: usize = 128;
 
+/// An image has no function of a name.
+pub(crate) fn no_function(name: &str, image: &Image) -> Error {
+    let near = near_names(name, image.functions().map(|function| function.name));
+    Error::Absent(format!("function {}: the image has no function of that name{near}", Printable(name)))
+}
+
 /// The names that are nearest to one, in words to be added to what says that it is not there; nothing if none is near.
-pub(super) fn near_names<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> String {
+fn near_names<'n>(name: &str, names: impl Iterator<Item = &'n str>) -> String {
     let mut nearest = BTreeSet::new();
     for other in names {
         if let Some(distance) = distance(name, other) {
