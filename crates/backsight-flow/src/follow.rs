@@ -53,13 +53,13 @@ pub trait FollowHart: Follow {
     fn exchange_caches(&mut self, other: &mut Self);
 
     /// What was last in the stream was here: packets of other harts count, too.
-    fn come_to(&mut self, at: Located<()>);
+    fn set_position(&mut self, at: Located<()>);
 
     /// The same of what a follower knows.
     fn known_at(known: Self::State, at: Located<()>) -> Self::State;
 
     /// What may still hold of `known` at a later offset. It speaks of nothing before that.
-    fn later(known: Self::State, offset: u64) -> Self::State;
+    fn known_from(known: Self::State, offset: u64) -> Self::State;
 }
 
 macro_rules! follow {
@@ -114,7 +114,7 @@ macro_rules! follow_hart {
                 self.exchange_caches(other);
             }
 
-            fn come_to(&mut self, at: Located<()>) {
+            fn set_position(&mut self, at: Located<()>) {
                 self.at = at;
             }
 
@@ -123,7 +123,7 @@ macro_rules! follow_hart {
                 known
             }
 
-            fn later(mut known: Self::State, offset: u64) -> Self::State {
+            fn known_from(mut known: Self::State, offset: u64) -> Self::State {
                 known.at = Located { offset, length: 0, value: () };
                 known.beginning = known.beginning.without_skipped();
                 known

@@ -5,12 +5,14 @@ mod support;
 use std::collections::BTreeMap;
 use std::io::BufReader;
 use std::num::NonZeroU32;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
 use backsight::Capture;
 use backsight::calls::{CallTree, ShadowStack};
 use backsight::core::{Cause, Context, Execution, Isa, Retired};
+use backsight::decode::Written;
 use backsight::flow::{Event, Range, TraceOn};
 use backsight::image::Window;
 use backsight::isa::classify_retired;
@@ -188,9 +190,11 @@ fn calls_of_listing(path: &Path) -> BTreeMap<String, Calls> {
     let (filter, counts) = (FilterOptions::default(), Arc::default());
     let listing = ThreadCalls { style, filter: &filter, harts: &[], counts };
     let mut lines = Vec::new();
-    let mut put = |text: &[u8]| {
-        lines.extend_from_slice(text);
-        Ok::<_, backsight::Error>(())
+    let mut put = |written: Written<'_>| {
+        if let Written::Text(text) = written {
+            lines.extend_from_slice(text);
+        }
+        ControlFlow::Continue(())
     };
     assert!(capture.execution().threads_may_move(code).expect("sources"));
     listing.write(capture.execution(), code, &mut put).expect("a listing");

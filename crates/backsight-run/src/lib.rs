@@ -50,7 +50,7 @@ pub use journal::Journal;
 pub use observation::{CodeMap, Observation};
 pub use record::{CodePart, EVENT_CAUSES, Recorded, Recorder, Recording, SystemOptions, TRUTH};
 pub use retired_file::RetiredFile;
-pub use sandbox::{RefusedFolder, SandboxRequest};
+pub use sandbox::{NoSandbox, RefusedFolder, SandboxRequest};
 pub use simulated::SimulatedProgram;
 pub use source::{Ended, Ending, ExecutionSource, Stop};
 pub use target::Target;

@@ -1,5 +1,6 @@
 //! Whether a program runs in a sandbox, and which files it may use there.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -27,6 +28,46 @@ pub struct RefusedFolder {
     pub error: io::Error,
 }
 
+/// Why a program that is to have a sandbox cannot run under QEMU.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NoSandbox {
+    /// A sandbox is asked for.
+    Asked {
+        /// What asks for it.
+        with: String,
+    },
+    /// It lies in a capture, whose programs have one.
+    InCapture {
+        /// The program.
+        program: PathBuf,
+        /// The capture.
+        capture: PathBuf,
+        /// What asks for none.
+        without: String,
+    },
+}
+
+impl fmt::Display for NoSandbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rights = "under QEMU a program has all your rights: run it in a container or as another user";
+        match self {
+            Self::Asked { with } => {
+                write!(f, "{with} holds in the simulator only (static riscv64 programs); {rights}")
+            }
+            Self::InCapture { program, capture, without } => write!(
+                f,
+                "{}: it lies in the capture {}, whose programs run in a sandbox, and {rights}; or give {without} if you \
+                 trust it",
+                program.display(),
+                capture.display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for NoSandbox {}
+
 impl SandboxRequest {
     /// The sandbox for a program, if it is to have one.
     ///
@@ -50,23 +91,20 @@ impl SandboxRequest {
         self.wanted.unwrap_or(!self.read.is_empty() || !self.write.is_empty())
     }
 
-    /// Under QEMU there is no sandbox: why a program that is to have one cannot run there, in words. `with` and `without`
-    /// are what asks for a sandbox, and for none.
+    /// Under QEMU there is no sandbox: a program that is to have one cannot run there. `with` and `without` are what asks for
+    /// a sandbox, and for none.
     ///
     /// # Errors
-    /// These words.
-    pub fn check_emulated(&self, program: &Path, with: &str, without: &str) -> Result<(), String> {
-        let rights = "under QEMU a program has all your rights: run it in a container or as another user";
+    /// Why it is to have one.
+    pub fn check_emulated(&self, program: &Path, with: &str, without: &str) -> Result<(), NoSandbox> {
         if self.is_explicit() {
-            return Err(format!("{with} holds in the simulator only (static riscv64 programs); {rights}"));
+            return Err(NoSandbox::Asked { with: with.to_owned() });
         }
         match capture_around(program).filter(|_| self.wanted.is_none()) {
-            Some(capture) => Err(format!(
-                "{}: it lies in the capture {}, whose programs run in a sandbox, and {rights}; or give {without} if you \
-                 trust it",
-                program.display(),
-                capture.display()
-            )),
+            Some(capture) => {
+                let (program, without) = (program.to_owned(), without.to_owned());
+                Err(NoSandbox::InCapture { program, capture, without })
+            }
             None => Ok(()),
         }
     }

@@ -40,29 +40,52 @@ impl fmt::Display for SettingError {
 
 impl std::error::Error for SettingError {}
 
+/// A text that is no number, or no range of numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NumberError {
+    /// No number of at most 64 bits.
+    NotANumber(String),
+    /// No two numbers with `..` between them.
+    NotARange(String),
+    /// The second number is not larger than the first.
+    EmptyRange(String),
+}
+
+impl fmt::Display for NumberError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotANumber(text) => write!(f, "`{text}` is no number (decimal, or hexadecimal with 0x)"),
+            Self::NotARange(text) => write!(f, "`{text}` is no range: FROM..TO is expected"),
+            Self::EmptyRange(text) => write!(f, "`{text}` is an empty range"),
+        }
+    }
+}
+
+impl std::error::Error for NumberError {}
+
 /// A number as people write it: decimal, or hexadecimal with `0x`. Underscores may group digits.
 ///
 /// # Errors
-/// If it is no number of at most 64 bits; says so.
-pub fn parse_number(text: &str) -> Result<u64, String> {
+/// If it is no number of at most 64 bits.
+pub fn parse_number(text: &str) -> Result<u64, NumberError> {
     let digits = text.trim().replace('_', "");
     let parsed = match digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
         Some(hexadecimal) => u64::from_str_radix(hexadecimal, 16),
         None => digits.parse(),
     };
-    parsed.map_err(|_| format!("`{text}` is no number (decimal, or hexadecimal with 0x)"))
+    parsed.map_err(|_| NumberError::NotANumber(text.to_owned()))
 }
 
 /// Two numbers with `..` between them: the first is included, the second is not. Either may be absent.
 ///
 /// # Errors
-/// If it is no range, or an empty one; says so.
-pub fn parse_range(text: &str) -> Result<Range<u64>, String> {
-    let (from, to) =
-        text.split_once("..").ok_or_else(|| format!("`{text}` is no range: FROM..TO is expected"))?;
+/// If it is no range, or an empty one.
+pub fn parse_range(text: &str) -> Result<Range<u64>, NumberError> {
+    let (from, to) = text.split_once("..").ok_or_else(|| NumberError::NotARange(text.to_owned()))?;
     let from = if from.is_empty() { 0 } else { parse_number(from)? };
     let to = if to.is_empty() { u64::MAX } else { parse_number(to)? };
-    if from < to { Ok(from..to) } else { Err(format!("`{text}` is an empty range")) }
+    if from < to { Ok(from..to) } else { Err(NumberError::EmptyRange(text.to_owned())) }
 }
 
 /// Yes or no, in the words that configurations use.

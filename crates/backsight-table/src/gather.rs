@@ -273,12 +273,12 @@ impl<'q, 'c> Gathering<'q, 'c> {
     #[inline]
     fn make_room_for(&mut self, blocks: usize) {
         if !self.blocks.has_room_for(blocks) {
-            self.begin_anew();
+            self.renumber_blocks();
         }
     }
 
     #[cold]
-    fn begin_anew(&mut self) {
+    fn renumber_blocks(&mut self) {
         self.flush();
         self.blocks.forget();
         self.filter.iter_mut().for_each(BlockFilter::forget);
@@ -384,7 +384,7 @@ impl Consumer<Event> for Gathering<'_, '_> {
     fn enter(&mut self, window: Window) {
         let mut code = self.table.names.code;
         if !code.enter(window).is_empty() {
-            self.begin_anew();
+            self.renumber_blocks();
             self.table.names.forget();
         }
         self.table.names.code = code;
@@ -434,7 +434,7 @@ mod tests {
 
     /// However few blocks are remembered, and however often their numbers begin again, with a filter and without.
     #[test]
-    fn numbers_that_begin_anew_change_nothing() {
+    fn numbers_that_begin_again_change_nothing() {
         let capture = Capture::open("../../testdata/captures/calls-aarch64").unwrap();
         for filter in ["instructions > 0", "instructions > 2", "offset > 50 and instructions < 9"] {
             let mut query = Query::new(Table::Ranges).columns(["start"]).unwrap().filter(filter).unwrap();

@@ -94,43 +94,79 @@ pub fn frame(sequence: u32, payload: &[u8]) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
+/// What is wrong with a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MessageError {
+    /// It does not begin as messages do.
+    Beginning,
+    /// It ends too early.
+    Short,
+    /// Its check is not that of its bytes.
+    Check,
+    /// It does not have as many bytes as it says.
+    Length,
+    /// Its line is no UTF-8 text.
+    Text,
+    /// Its line is no event: why.
+    Line(String),
+    /// Code follows a line that has no place for it.
+    Code,
+}
+
+impl fmt::Display for MessageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Beginning => "it does not begin with BSE1",
+            Self::Short => "it is too short",
+            Self::Check => "its check is wrong",
+            Self::Length => "its length is wrong",
+            Self::Text => "its line is no UTF-8 text",
+            Self::Line(why) => why,
+            Self::Code => "code follows a line that has no place for it",
+        })
+    }
+}
+
+impl std::error::Error for MessageError {}
+
 /// The sequence number and the event of a message.
 ///
 /// # Errors
-/// What is wrong with it, in words.
-pub fn decode(bytes: &[u8]) -> Result<(u32, Item), String> {
+/// What is wrong with it.
+pub fn decode(bytes: &[u8]) -> Result<(u32, Item), MessageError> {
     decode_with(bytes, &mut LineParser::default())
 }
 
-fn decode_with(bytes: &[u8], parser: &mut LineParser) -> Result<(u32, Item), String> {
-    let rest = bytes.strip_prefix(&MAGIC).ok_or("it does not begin with BSE1")?;
+fn decode_with(bytes: &[u8], parser: &mut LineParser) -> Result<(u32, Item), MessageError> {
+    let rest = bytes.strip_prefix(&MAGIC).ok_or(MessageError::Beginning)?;
     let (checked, check) = bytes
         .split_last_chunk::<CHECK>()
         .filter(|(checked, _)| checked.len() >= HEADER)
-        .ok_or("it is too short")?;
+        .ok_or(MessageError::Short)?;
     if crc32fast::hash(checked) != u32::from_le_bytes(*check) {
-        return Err("its check is wrong".to_owned());
+        return Err(MessageError::Check);
     }
-    let (sequence, rest) = rest.split_first_chunk::<4>().ok_or("it is too short")?;
-    let (length, _) = rest.split_first_chunk::<2>().ok_or("it is too short")?;
+    let (sequence, rest) = rest.split_first_chunk::<4>().ok_or(MessageError::Short)?;
+    let (length, _) = rest.split_first_chunk::<2>().ok_or(MessageError::Short)?;
     let payload = checked.get(HEADER..).unwrap_or_default();
     if payload.len() != usize::from(u16::from_le_bytes(*length)) {
-        return Err("its length is wrong".to_owned());
+        return Err(MessageError::Length);
     }
     Ok((u32::from_le_bytes(*sequence), parse_payload(payload, parser)?))
 }
 
-fn parse_payload(payload: &[u8], parser: &mut LineParser) -> Result<Item, String> {
+fn parse_payload(payload: &[u8], parser: &mut LineParser) -> Result<Item, MessageError> {
     let mut parts = payload.splitn(2, |byte| *byte == 0);
     let line = parts.next().unwrap_or_default();
-    let line = std::str::from_utf8(line).map_err(|_| "its line is no UTF-8 text")?;
-    let mut item = parser.item(line)?;
+    let line = std::str::from_utf8(line).map_err(|_| MessageError::Text)?;
+    let mut item = parser.item(line).map_err(MessageError::Line)?;
     if let Some(code) = parts.next() {
         match &mut item {
             Item::Patch(patch) if patch.code == PatchCode::InMemory && patch.length == code.len() as u64 => {
                 patch.code = PatchCode::Inline(code.to_vec());
             }
-            _ => return Err("code follows a line that has no place for it".to_owned()),
+            _ => return Err(MessageError::Code),
         }
     }
     Ok(item)
@@ -217,7 +253,7 @@ impl MessageLog {
         match (decode_with(&bytes, &mut self.parser), time) {
             (Ok((sequence, item)), Some(time)) => self.take(sequence, item, time, bytes.len()),
             (Ok(_), None) => self.damage("its time is not known"),
-            (Err(what), _) => self.damage(&what),
+            (Err(what), _) => self.damage(&what.to_string()),
         }
         self.bytes = bytes;
     }

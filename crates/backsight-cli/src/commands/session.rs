@@ -1,5 +1,6 @@
 //! `backsight session`: the register accesses that start and stop a trace.
 
+use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -182,9 +183,9 @@ fn request(command: &SessionCommand) -> Result<Request> {
 
 fn traced(text: &str) -> Result<(String, Option<u8>)> {
     let Some((name, id)) = text.split_once('=') else { return Ok((text.to_owned(), None)) };
-    let wrong = |why: String| Failure::usage(format!("--trace {text}: {why}"));
-    let id = u8::try_from(parse_number(id).map_err(wrong)?)
-        .map_err(|_| wrong("a trace ID has seven bits".to_owned()))?;
+    let wrong = |why: &dyn fmt::Display| Failure::usage(format!("--trace {text}: {why}"));
+    let id = parse_number(id).map_err(|why| wrong(&why))?;
+    let id = u8::try_from(id).map_err(|_| wrong(&"a trace ID has seven bits"))?;
     Ok((name.to_owned(), Some(id)))
 }
 
@@ -197,11 +198,13 @@ fn sync_period(bytes: u64) -> Result<u8> {
 
 fn memory(text: &str) -> std::result::Result<(u64, u64), String> {
     let (address, bytes) = text.split_once(':').ok_or("ADDRESS:BYTES is expected")?;
-    Ok((parse_number(address)?, parse_number(bytes)?))
+    let number = |text| parse_number(text).map_err(|why| why.to_string());
+    Ok((number(address)?, number(bytes)?))
 }
 
 fn narrow(text: &str) -> std::result::Result<u32, String> {
-    u32::try_from(parse_number(text)?).map_err(|_| "a number of 32 bits is expected".to_owned())
+    let number = parse_number(text).map_err(|why| why.to_string())?;
+    u32::try_from(number).map_err(|_| "a number of 32 bits is expected".to_owned())
 }
 
 fn write(command: &SessionCommand, text: &str) -> Result {

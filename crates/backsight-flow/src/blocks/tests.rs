@@ -67,7 +67,7 @@ fn every_address_space_has_blocks_of_its_own() {
 }
 
 #[test]
-fn more_address_spaces_than_can_be_told_apart_begin_anew() {
+fn more_address_spaces_than_can_be_told_apart_begin_again() {
     let mut blocks = Blocks::new(1 << 20);
     let code = Loops::default();
     for process in 0..70_000 {

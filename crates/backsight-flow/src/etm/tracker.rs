@@ -265,25 +265,25 @@ impl<C: Code> Tracker<C> {
     /// What was read of the code.
     pub fn take_cache(&mut self) -> CodeCache {
         let cache = CodeCache::new((self.policy, self.each_instruction), self.blocks.take());
-        self.look_up_anew();
+        self.forget_place();
         cache
     }
 
     /// Goes on with what another follower has read of the code; gives it back if that reads code in another way.
     pub fn give_cache(&mut self, cache: CodeCache) -> Result<(), CodeCache> {
         self.blocks = cache.open(&(self.policy, self.each_instruction))?;
-        self.look_up_anew();
+        self.forget_place();
         Ok(())
     }
 
     /// The space that code is fetched from may have changed.
     fn look_elsewhere(&mut self) {
         self.space = self.code.space_of(&self.context());
-        self.look_up_anew();
+        self.forget_place();
     }
 
     /// Nothing is known any more of where in the blocks execution is.
-    fn look_up_anew(&mut self) {
+    fn forget_place(&mut self) {
         self.code_mode = self.blocks.mode(self.space, Isa::A32);
         self.origin = Origin::UNKNOWN;
     }

@@ -115,25 +115,25 @@ impl<C: Code> Flow<C> {
         }
         (self.position, self.hold_calls, self.overflow) = (*position, *hold_calls, *overflow);
         self.stack = stack.clone();
-        self.look_up_anew();
+        self.forget_place();
     }
 
     /// What was read of the code.
     pub(super) fn take_cache(&mut self) -> CodeCache {
         let cache = CodeCache::new(self.policy, self.blocks.take());
-        self.look_up_anew();
+        self.forget_place();
         cache
     }
 
     /// Goes on with what another follower has read of the code; gives it back if that reads code in another way.
     pub(super) fn give_cache(&mut self, cache: CodeCache) -> Result<(), CodeCache> {
         self.blocks = cache.open(&self.policy)?;
-        self.look_up_anew();
+        self.forget_place();
         Ok(())
     }
 
     /// Nothing is known any more of where in the blocks execution is.
-    fn look_up_anew(&mut self) {
+    fn forget_place(&mut self) {
         (self.here, self.origin) = (None, Origin::UNKNOWN);
         self.code_mode = self.blocks.mode(self.position.space(), self.position.isa);
     }
@@ -146,7 +146,7 @@ impl<C: Code> Flow<C> {
     }
 
     /// Another trace: identifiers of before mean nothing in it.
-    pub(super) fn begin_anew(&mut self) {
+    pub(super) fn restart(&mut self) {
         self.lose();
         self.position = Position::new(self.m_profile);
     }

@@ -258,7 +258,7 @@ impl<C: Code> Follower<C> {
         self.drain(sink);
         let flow = &mut self.flow;
         self.resolver.finish(self.end, &mut |element| flow.element(element, sink));
-        self.flow.begin_anew();
+        self.flow.restart();
     }
 
     /// Begins again, as after a gap in the data. Counts go on.
@@ -266,7 +266,7 @@ impl<C: Code> Follower<C> {
         self.waiting.clear();
         (self.count, self.address) = (None, None);
         self.resolver.reset();
-        self.flow.begin_anew();
+        self.flow.restart();
         self.flow.overflow = false;
     }
 

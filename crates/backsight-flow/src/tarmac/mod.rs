@@ -402,7 +402,7 @@ impl<C> Follow for Follower<C> {
 impl<C> FollowHart for Follower<C> {
     fn exchange_caches(&mut self, _other: &mut Self) {}
 
-    fn come_to(&mut self, at: Located<()>) {
+    fn set_position(&mut self, at: Located<()>) {
         self.known.at = self.known.at.map(|_| at);
     }
 
@@ -410,7 +410,7 @@ impl<C> FollowHart for Follower<C> {
         FollowerState { at: known.at.map(|_| at), ..known }
     }
 
-    fn later(known: FollowerState, offset: u64) -> FollowerState {
+    fn known_from(known: FollowerState, offset: u64) -> FollowerState {
         FollowerState { at: known.at.map(|_| Located { offset, length: 0, value: () }), ..known }
     }
 }

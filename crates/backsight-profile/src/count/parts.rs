@@ -119,7 +119,8 @@ impl<'c> Counter<'c> {
             space: hart.space,
             block: block(hart.block),
             way: hart.way,
-            exception: hart.exception,
+            // It decides nothing once execution has gone on.
+            exception: hart.exception.filter(|_| hart.way == Way::Exception),
             interrupted,
             departure: hart.stack.calls.departure,
             is_lost: hart.stack.calls.is_lost,

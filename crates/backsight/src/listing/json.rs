@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_writer_begins_anew_after_each_object() {
+    fn a_writer_begins_again_after_each_object() {
         let (mut writer, mut out) = (ObjectWriter::default(), Vec::new());
         for number in 0..2 {
             writer.number("number", number);

@@ -130,7 +130,7 @@ impl<'c, D: PacketDecoder, F: HartFollower<'c, D>> Following<D> for Harts<'c, D,
 
     /// Harts may have sent nothing in between, and none need repeat its options.
     fn starting_at(beginning: &Self::State, earlier: Option<&Self::State>, offset: u64) -> Self::State {
-        let later = |(number, known): &(u16, F::State)| (*number, F::later(known.clone(), offset));
+        let later = |(number, known): &(u16, F::State)| (*number, F::known_from(known.clone(), offset));
         let harts = earlier.unwrap_or(beginning).harts.iter().map(later).collect();
         HartStates { harts, at: Located { offset, length: 0, value: () } }
     }
@@ -169,7 +169,7 @@ impl<'c, D: PacketDecoder, F: HartFollower<'c, D>> Following<D> for Harts<'c, D,
         let at = self.at;
         self.followers.for_each(|sub_source, follower| {
             if !sink.is_done() {
-                follower.come_to(at);
+                follower.set_position(at);
                 follower.finish(&mut Events { sub_source, sink });
             }
         });

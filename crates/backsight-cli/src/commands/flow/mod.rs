@@ -185,7 +185,7 @@ impl FilterArgs {
 
 /// What ran between two times is a window.
 fn parse_time(text: &str) -> std::result::Result<Infallible, String> {
-    let times = parse_range(text)?;
+    let times = parse_range(text).map_err(|why| why.to_string())?;
     let to = if times.end < u64::MAX { format!(" --to t{:#x}", times.end) } else { String::new() };
     Err(format!("what ran between two times is a window: --from t{:#x}{to}", times.start))
 }
@@ -235,7 +235,7 @@ impl Flow {
 
 fn parse_event(text: &str) -> std::result::Result<(u8, String), String> {
     let (number, name) = text.split_once('=').ok_or_else(|| format!("`{text}`: N=NAME is expected"))?;
-    let number = parse_number(number)?;
+    let number = parse_number(number).map_err(|why| why.to_string())?;
     let number =
         u8::try_from(number).ok().filter(|&number| number < 4).ok_or("events are numbered 0 to 3")?;
     Ok((number, name.to_owned()))

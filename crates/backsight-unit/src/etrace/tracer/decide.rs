@@ -73,7 +73,7 @@ impl Tracer {
     pub(super) fn recover(&mut self, sink: &mut impl Sink) {
         if self.lost && sink.has_room() {
             self.lost = false;
-            self.begin_anew();
+            self.forget_previous();
             self.support(true, QualStatus::TraceLost, sink);
         }
     }

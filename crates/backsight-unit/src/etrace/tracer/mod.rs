@@ -285,11 +285,11 @@ impl Tracer {
     fn close(&mut self, ienable: bool, sink: &mut impl Sink) {
         let status = if self.sent_anyway { QualStatus::EndedNtr } else { QualStatus::EndedRep };
         self.support(ienable, status, sink);
-        self.begin_anew();
+        self.forget_previous();
     }
 
     /// The next item has nothing before it.
-    fn begin_anew(&mut self) {
+    fn forget_previous(&mut self) {
         self.previous = None;
         self.beginning = true;
     }
