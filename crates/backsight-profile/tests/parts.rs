@@ -216,3 +216,31 @@ fn parts_of_calls_deeper_than_are_kept_come_to_the_whole() {
         script.check(options, &events, most, &mut random, &format!("{most}"));
     }
 }
+
+/// A part that begins anywhere has not seen what was before it, and soon knows all that decides how it goes on.
+#[test]
+fn exceptions_of_long_ago_do_not_tell_parts_apart() {
+    let (script, options) = (Script::new(), CountOptions::default());
+    let [program, hanoi] = [script.functions[0], script.functions[1]];
+    let exception = Event::Exception {
+        cause: Cause::Arm(1),
+        return_address: Some(program.plus(8)),
+        is_branch_target: false,
+        fault_pending: false,
+        value: 0,
+    };
+    let events = [
+        range(program, End::Plain),
+        exception,
+        range(hanoi, End::ExceptionReturn),
+        range(program.plus(8), End::Jump),
+        range(program, End::Plain),
+    ];
+    let boundary = |events: &[Event]| {
+        let mut part = script.counter(&options).of_part();
+        events.iter().for_each(|event| part.push(0, event));
+        Consumer::boundary(&mut part)
+    };
+    assert!(boundary(&events).is_some_and(|known| Some(known) == boundary(&events[3..])));
+    assert!(boundary(&events[..2]) != boundary(&events[..1]), "it decides what comes next");
+}

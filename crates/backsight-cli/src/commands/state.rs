@@ -56,7 +56,8 @@ const EXAMPLES: &str = "Examples:
 
 fn memory(text: &str) -> std::result::Result<(u64, u64), String> {
     let (address, length) = text.split_once('+').unwrap_or((text, "64"));
-    let (address, length) = (parse_number(address)?, parse_number(length)?);
+    let number = |text| parse_number(text).map_err(|error| error.to_string());
+    let (address, length) = (number(address)?, number(length)?);
     match length {
         1..=MOST_BYTES if address.checked_add(length).is_some() => Ok((address, length)),
         _ => Err(format!("1 to {MOST_BYTES} bytes can be shown")),
