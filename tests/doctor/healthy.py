@@ -26,8 +26,9 @@ COMPILER = "riscv64-linux-gnu-gcc"
 # These have debug lines, and nobody is to be told that they have none.
 WITH_LINES = {"with a C library (riscv64, etrace)", "sort (riscv64, etrace)", "vm (aarch64, etm4)"}
 
-# Captures of the corpus that do have a problem: the cause that comes first, and why it is right.
+# Captures that do have a problem: the cause that comes first, and why it is right.
 KNOWN = {
+    "jit (riscv64, etrace)": ("no-common-time", "it makes code over code, and its trace has no timestamps"),
     "opencsd/a55-test-tpiu": ("missing-files", "its memory dump is not in the corpus"),
     "opencsd/init-short-addr": ("missing-code", "it is for packets only: it has no image"),
     "opencsd/itm_only_raw": ("overflow", "the ITM says four times that it lost data"),

@@ -190,11 +190,58 @@ fn declare<K: std::hash::Hash + Eq>(
     state == State::Start || before.is_some_and(|before| before != Holder::Nobody)
 }
 
+/// What was mapped or made, one over the other.
+#[derive(Debug, Default)]
+struct Ranges(SortedMap<(Pid, u64), u64>);
+
+impl Ranges {
+    /// Adds a range. Is it over another one that is not the same?
+    fn put(&mut self, pid: Pid, start: u64, size: u64) -> bool {
+        let last = start.saturating_add(size.max(1) - 1);
+        let below = self.0.up_to(&(pid, last)).filter(|((other, _), _)| *other == pid);
+        let is_same = below == Some((&(pid, start), &last));
+        let overlaps = below.is_some_and(|(_, &other)| other >= start) && !is_same;
+        self.0.insert((pid, start), last);
+        overlaps
+    }
+}
+
+/// Does code take the place of other code?
+#[derive(Debug, Default)]
+pub struct Replacements {
+    ranges: Ranges,
+    is_any: bool,
+}
+
+impl Replacements {
+    /// The next event.
+    pub fn push(&mut self, item: &Item) {
+        if self.is_any {
+            return;
+        }
+        self.is_any = match item {
+            Item::Mapping(State::Start | State::Current, mapping) => {
+                mapping.size.is_some_and(|size| self.ranges.put(mapping.pid, mapping.base.0, size))
+            }
+            Item::Patch(patch) => {
+                let known = self.ranges.0.len();
+                // New code at the same place is other code.
+                self.ranges.put(patch.pid, patch.address.0, patch.length) || self.ranges.0.len() == known
+            }
+            _ => false,
+        };
+    }
+
+    /// Did it, up to now?
+    pub fn is_any(&self) -> bool {
+        self.is_any
+    }
+}
+
 /// Does a log say that code changes? If it only adds, and nothing over anything else, time makes no difference.
 #[derive(Debug, Default)]
 pub struct Changes {
-    /// By process and first address: the last.
-    ranges: SortedMap<(Pid, u64), u64>,
+    ranges: Ranges,
     is_any: bool,
 }
 
@@ -207,18 +254,9 @@ impl Changes {
         self.is_any = match item {
             Item::Mapping(State::End, _) | Item::Patch(_) | Item::Switch { .. } | Item::Lost(_) => true,
             Item::Asid { state: State::Start | State::End, .. } => true,
-            Item::Mapping(_, mapping) => match mapping.size {
-                Some(size) => {
-                    let (start, last) = (mapping.base.0, mapping.base.0.saturating_add(size.max(1) - 1));
-                    let below = self.ranges.up_to(&(mapping.pid, last));
-                    let below = below.filter(|((pid, _), _)| *pid == mapping.pid);
-                    let is_same = below == Some((&(mapping.pid, start), &last));
-                    let overlaps = below.is_some_and(|(_, &other)| other >= start) && !is_same;
-                    self.ranges.insert((mapping.pid, start), last);
-                    overlaps
-                }
-                None => false,
-            },
+            Item::Mapping(_, mapping) => {
+                mapping.size.is_some_and(|size| self.ranges.put(mapping.pid, mapping.base.0, size))
+            }
             _ => false,
         };
     }

@@ -1,6 +1,6 @@
 //! The events of a capture, wherever they are: in memory, or in a file that is read when somebody asks.
 
-use super::forward::Changes;
+use super::forward::{Changes, Replacements};
 use super::reader::FileRecords;
 use super::{EventLog, Item, Record, State};
 use crate::Error;
@@ -38,6 +38,8 @@ pub struct EventSurvey {
     pub definitions: Vec<Record>,
     /// Does code change?
     pub changes: bool,
+    /// Does code take the place of other code?
+    pub replaces: bool,
     /// Are the records in the order of time?
     is_sorted: bool,
 }
@@ -47,6 +49,7 @@ pub struct EventSurvey {
 struct Surveyor {
     survey: EventSurvey,
     changes: Changes,
+    replacements: Replacements,
     /// The time of the record before.
     now: u64,
     is_disordered: bool,
@@ -63,6 +66,7 @@ impl Surveyor {
             survey.times = Some((first.min(time), last.max(time)));
         }
         self.changes.push(&record.item);
+        self.replacements.push(&record.item);
         match &record.item {
             Item::Lost(_) => survey.losses += 1,
             Item::Frequency(frequency) => survey.frequency = survey.frequency.or(Some(*frequency)),
@@ -73,7 +77,8 @@ impl Surveyor {
 
     fn finish(self, problems: Vec<Error>) -> EventSurvey {
         let (changes, is_sorted) = (self.changes.is_any(), !self.is_disordered);
-        EventSurvey { problems, changes, is_sorted, ..self.survey }
+        let replaces = self.replacements.is_any();
+        EventSurvey { problems, changes, replaces, is_sorted, ..self.survey }
     }
 }
 

@@ -236,7 +236,11 @@ impl Code {
             } else {
                 history.forget_mappings();
             }
-            if !is_constant && !events.is_forward() && events.survey().times.is_none() {
+            if !is_constant
+                && !events.is_forward()
+                && events.survey().times.is_none()
+                && events.survey().replaces
+            {
                 code.files.search().warnings.insert(UNTIMED.to_owned());
             }
             code.history = Some(history);
