@@ -340,7 +340,7 @@ impl<'c, 's> ThreadOrder<'c, 's> {
         }
         if let Some(running) = known.running.take_if(|running| running.number == open) {
             known.goes_on_at = running.interrupted_at;
-            self.turns.end(thread);
+            self.end(thread);
             self.go_on(thread);
         }
     }
@@ -411,6 +411,13 @@ impl<'c, 's> ThreadOrder<'c, 's> {
         known.waiting.remove(place)
     }
 
+    /// A turn ends. Where nothing more is wanted, it does not: it stopped in the middle.
+    fn end(&mut self, thread: ThreadId) {
+        if self.outcome.is_continue() {
+            self.turns.end(thread);
+        }
+    }
+
     fn give(&mut self, thread: ThreadId, mut turn: OpenTurn) {
         let Some(hart) = self.harts.get(turn.hart) else { return };
         let (source, sub_source) = (&hart.source, hart.number);
@@ -427,7 +434,7 @@ impl<'c, 's> ThreadOrder<'c, 's> {
         match turn.is_over {
             true => {
                 known.goes_on_at = turn.interrupted_at;
-                self.turns.end(thread);
+                self.end(thread);
             }
             false => known.running = Some(turn),
         }

@@ -125,6 +125,10 @@ impl Turns for Threads<'_, '_> {
         thread.is_lost = false;
         thread.stack.elsewhere(item.number.saturating_sub(thread.stack.instructions()));
         let is_of_source = item.item.source.is(self.source);
+        if is_of_source && item.number > self.number {
+            // Turns of other threads may be given before those that end earlier.
+            return ControlFlow::Continue(());
+        }
         let before = self.number.saturating_sub(item.number);
         match is_of_source && before < u64::from(range.instructions) {
             false => thread.stack.push(&item.item.value, &mut |_| {}),
