@@ -4,7 +4,7 @@
 //! known of the time before it. Where no event does that, and all are in the order of time, a decoder needs to read no
 //! further than to the time it has come to. A writer that has made sure of it says so in the first line of the log.
 
-use super::{EventLog, Item, Mapping, PatchCode, Pid, Record, State};
+use super::{EventLog, Item, Mapping, Patch, PatchCode, Pid, Record, State};
 use backsight_image::SortedMap;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -190,11 +190,22 @@ fn declare<K: std::hash::Hash + Eq>(
     state == State::Start || before.is_some_and(|before| before != Holder::Nobody)
 }
 
-/// What was mapped or made, one over the other.
+/// What was mapped or made, one over the other: by process and first address, the last.
 #[derive(Debug, Default)]
-struct Ranges(SortedMap<(Pid, u64), u64>);
+pub(super) struct Ranges(SortedMap<(Pid, u64), u64>);
 
 impl Ranges {
+    /// Adds a mapping. Is it over something else?
+    pub fn map(&mut self, mapping: &Mapping) -> bool {
+        mapping.size.is_some_and(|size| self.put(mapping.pid, mapping.base.0, size))
+    }
+
+    /// Adds new code. Is it over something? At the same place it is other code.
+    pub fn patch(&mut self, patch: &Patch) -> bool {
+        let known = self.0.len();
+        self.put(patch.pid, patch.address.0, patch.length) || self.0.len() == known
+    }
+
     /// Adds a range. Is it over another one that is not the same?
     fn put(&mut self, pid: Pid, start: u64, size: u64) -> bool {
         let last = start.saturating_add(size.max(1) - 1);
@@ -203,38 +214,6 @@ impl Ranges {
         let overlaps = below.is_some_and(|(_, &other)| other >= start) && !is_same;
         self.0.insert((pid, start), last);
         overlaps
-    }
-}
-
-/// Does code take the place of other code?
-#[derive(Debug, Default)]
-pub struct Replacements {
-    ranges: Ranges,
-    is_any: bool,
-}
-
-impl Replacements {
-    /// The next event.
-    pub fn push(&mut self, item: &Item) {
-        if self.is_any {
-            return;
-        }
-        self.is_any = match item {
-            Item::Mapping(State::Start | State::Current, mapping) => {
-                mapping.size.is_some_and(|size| self.ranges.put(mapping.pid, mapping.base.0, size))
-            }
-            Item::Patch(patch) => {
-                let known = self.ranges.0.len();
-                // New code at the same place is other code.
-                self.ranges.put(patch.pid, patch.address.0, patch.length) || self.ranges.0.len() == known
-            }
-            _ => false,
-        };
-    }
-
-    /// Did it, up to now?
-    pub fn is_any(&self) -> bool {
-        self.is_any
     }
 }
 
@@ -254,9 +233,7 @@ impl Changes {
         self.is_any = match item {
             Item::Mapping(State::End, _) | Item::Patch(_) | Item::Switch { .. } | Item::Lost(_) => true,
             Item::Asid { state: State::Start | State::End, .. } => true,
-            Item::Mapping(_, mapping) => {
-                mapping.size.is_some_and(|size| self.ranges.put(mapping.pid, mapping.base.0, size))
-            }
+            Item::Mapping(_, mapping) => self.ranges.map(mapping),
             _ => false,
         };
     }

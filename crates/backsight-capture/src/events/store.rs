@@ -1,6 +1,6 @@
 //! The events of a capture, wherever they are: in memory, or in a file that is read when somebody asks.
 
-use super::forward::{Changes, Replacements};
+use super::forward::{Changes, Ranges};
 use super::reader::FileRecords;
 use super::{EventLog, Item, Record, State};
 use crate::Error;
@@ -38,8 +38,6 @@ pub struct EventSurvey {
     pub definitions: Vec<Record>,
     /// Does code change?
     pub changes: bool,
-    /// Does code take the place of other code?
-    pub replaces: bool,
     /// Are the records in the order of time?
     is_sorted: bool,
 }
@@ -49,7 +47,6 @@ pub struct EventSurvey {
 struct Surveyor {
     survey: EventSurvey,
     changes: Changes,
-    replacements: Replacements,
     /// The time of the record before.
     now: u64,
     is_disordered: bool,
@@ -66,7 +63,6 @@ impl Surveyor {
             survey.times = Some((first.min(time), last.max(time)));
         }
         self.changes.push(&record.item);
-        self.replacements.push(&record.item);
         match &record.item {
             Item::Lost(_) => survey.losses += 1,
             Item::Frequency(frequency) => survey.frequency = survey.frequency.or(Some(*frequency)),
@@ -77,8 +73,7 @@ impl Surveyor {
 
     fn finish(self, problems: Vec<Error>) -> EventSurvey {
         let (changes, is_sorted) = (self.changes.is_any(), !self.is_disordered);
-        let replaces = self.replacements.is_any();
-        EventSurvey { problems, changes, replaces, is_sorted, ..self.survey }
+        EventSurvey { problems, changes, is_sorted, ..self.survey }
     }
 }
 
@@ -144,6 +139,25 @@ impl Events {
     /// Does code change? What can be read forward is known to.
     pub fn changes(&self) -> bool {
         self.is_forward() || self.survey().changes
+    }
+
+    /// Does code take the place of other code, and nothing says when? What can be read forward has times.
+    pub fn replaces_code_untimed(&self) -> bool {
+        if self.is_forward() || self.survey().times.is_some() {
+            return false;
+        }
+        let (mut records, mut ranges) = (self.records(), Ranges::default());
+        while let Some(record) = records.next() {
+            let replaces = match &record.item {
+                Item::Mapping(State::Start | State::Current, mapping) => ranges.map(mapping),
+                Item::Patch(patch) => ranges.patch(patch),
+                _ => false,
+            };
+            if replaces {
+                return true;
+            }
+        }
+        false
     }
 
     /// What there is, all of it.

@@ -306,11 +306,7 @@ proptest! {
 #[test]
 fn code_that_takes_the_place_of_other_code_is_known() {
     let mapped = "- declare_process START pid=1 base=0x1000 image=\"/p\" size=0x1000\n";
-    let replaces = |lines: &str| {
-        let mut replacements = super::forward::Replacements::default();
-        parse(&format!("{mapped}{lines}")).records.iter().for_each(|record| replacements.push(&record.item));
-        replacements.is_any()
-    };
+    let replaces = |lines: &str| Events::from(parse(&format!("{mapped}{lines}"))).replaces_code_untimed();
     let patch = |address: &str, len: u32| {
         format!("- patch_code pid=1 addr={address} len={len} code={}\n", "00".repeat(len as usize))
     };
@@ -320,4 +316,6 @@ fn code_that_takes_the_place_of_other_code_is_known() {
     assert!(replaces(&[patch("0x8000", 8), patch("0x8000", 8)].concat()));
     assert!(replaces(&[patch("0x8000", 16), patch("0x8008", 4)].concat()));
     assert!(replaces(&patch("0x1ffc", 4)), "over what is mapped");
+    let timed = [patch("0x8000", 8), patch("0x8000", 8).replacen('-', "5", 1)].concat();
+    assert!(!replaces(&timed), "the log says when");
 }

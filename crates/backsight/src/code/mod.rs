@@ -236,11 +236,7 @@ impl Code {
             } else {
                 history.forget_mappings();
             }
-            if !is_constant
-                && !events.is_forward()
-                && events.survey().times.is_none()
-                && events.survey().replaces
-            {
+            if !is_constant && events.replaces_code_untimed() {
                 code.files.search().warnings.insert(UNTIMED.to_owned());
             }
             code.history = Some(history);

@@ -76,7 +76,7 @@ pub(super) fn clocks(capture: &Capture, outlines: &[(Source, Outline)], findings
     let first = outlines.iter().filter_map(|(_, outline)| outline.first_time).min();
     let last = outlines.iter().filter_map(|(_, outline)| outline.last_time).max();
     match (first.zip(last), events.survey().times) {
-        (None, None) if !events.survey().replaces => {}
+        (None, None) if !events.replaces_code_untimed() => {}
         (None, _) => findings.push(Finding::new(
             Severity::Warning,
             Cause::NoCommonTime,
