@@ -1,6 +1,7 @@
 //! Logs of executed instructions, recognised by what is in them, and the code that they bring along.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::io::{IsTerminal as _, Read};
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -12,7 +13,7 @@ use backsight_core::{Address, AddressSpace};
 use backsight_image::Image;
 use backsight_tarmac::{Config, Decoder, Instruction, Line, State};
 
-use crate::protocol::tarmac::NAME;
+use crate::protocol::tarmac::{NAME, config_of};
 use crate::{Error, Result};
 
 /// Bytes of a file that say whether it is a log.
@@ -123,13 +124,15 @@ impl Evidence {
 /// Bytes that are kept together.
 const LINE: u64 = 64;
 
+/// Most of these: 64 MiB of code, however much a compressed log unpacks to. What is not kept is code that is missing.
+const MOST_LINES: usize = 1 << 20;
+
 /// The code of a log: the opcodes of its instructions where they were executed. Where code changed, the last counts. `None` if
 /// the capture is no log, or can be read once only.
 pub(crate) fn code(capture: &Capture, mut image: Image) -> Option<Image> {
     let source = capture.sources.first().filter(|source| source.format.eq_ignore_ascii_case(NAME))?;
     let buffer = capture.buffers.first().filter(|buffer| buffer.files.iter().all(FileRef::can_reopen))?;
-    let assume_thumb = source.option("thumb").is_some_and(|value| value == "yes" || value == "1");
-    let mut decoder = Decoder::new(&Config { assume_thumb, ..Config::default() });
+    let mut decoder = Decoder::new(&config_of(&source.options).ok()?);
     let mut opcodes = Opcodes::default();
     let mut reader = buffer.open().ok()?;
     let mut block = vec![0; 1 << 18];
@@ -179,21 +182,25 @@ impl Opcodes {
         for (byte, index) in bytes.into_iter().take(it.size.into()).zip(0..) {
             let address = it.address.wrapping_add(index);
             let at = (address % LINE) as usize;
-            let line = self.line(address / LINE);
+            let Some(line) = self.line(address / LINE) else { return };
             line.1[at] = byte;
             line.2 |= 1 << at;
         }
     }
 
-    fn line(&mut self, number: u64) -> &mut (u64, [u8; LINE as usize], u64) {
+    /// The bytes around an address; `None` if there is no room for them.
+    fn line(&mut self, number: u64) -> Option<&mut (u64, [u8; LINE as usize], u64)> {
         if self.lines.get(self.latest).is_none_or(|line| line.0 != number) {
-            let next = self.lines.len();
-            self.latest = *self.numbers.entry(number).or_insert(next);
-            if self.latest == next {
-                self.lines.push((number, [0; LINE as usize], 0));
-            }
+            self.latest = match self.numbers.entry(number) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(_) if self.lines.len() == MOST_LINES => return None,
+                Entry::Vacant(place) => {
+                    self.lines.push((number, [0; LINE as usize], 0));
+                    *place.insert(self.lines.len() - 1)
+                }
+            };
         }
-        &mut self.lines[self.latest]
+        self.lines.get_mut(self.latest)
     }
 
     /// The bytes that lie together, in the order of their addresses.

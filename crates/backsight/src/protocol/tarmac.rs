@@ -28,11 +28,7 @@ impl Protocol for Tarmac {
     type Branches = Never;
 
     fn configure(source: &Described<'_>, _notes: &mut Vec<String>) -> Result<Config, BadSetting> {
-        let mut config = Config::default();
-        for (key, value) in source.options {
-            set(&mut config, key, value)?;
-        }
-        Ok(config)
+        config_of(source.options)
     }
 
     fn check(_names: &Names, key: &str, value: &str) -> Result<(), BadSetting> {
@@ -83,6 +79,12 @@ impl Protocol for Tarmac {
             _ => Landmark::None,
         }
     }
+}
+
+/// The configuration that the options of a source give.
+pub(crate) fn config_of(options: &[(String, String)]) -> Result<Config, BadSetting> {
+    let mut config = Config::default();
+    options.iter().try_for_each(|(key, value)| set(&mut config, key, value)).map(|()| config)
 }
 
 /// Reads one setting into a configuration.
