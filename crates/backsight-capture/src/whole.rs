@@ -178,10 +178,15 @@ pub struct RemovedOnSignal {
 }
 
 impl RemovedOnSignal {
-    /// From now on. `place` is where it is to be when it is complete.
-    pub fn new(folder: &Path, place: &Path) -> Self {
-        unfinished().insert(folder.to_owned(), place.to_owned());
-        Self { folder: folder.to_owned() }
+    /// Makes the folder: a signal comes before it is there, or removes it. `place` is where it is to be when it is complete.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub fn create(folder: &Path, place: &Path) -> io::Result<Self> {
+        let mut held = unfinished();
+        fs::create_dir_all(folder)?;
+        held.insert(folder.to_owned(), place.to_owned());
+        Ok(Self { folder: folder.to_owned() })
     }
 
     /// The last step, which no signal interrupts: after it nothing is removed.

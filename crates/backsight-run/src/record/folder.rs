@@ -43,14 +43,20 @@ pub fn is_archive(path: &Path) -> bool {
 
 impl CaptureFolder {
     /// A new capture: an archive if the name ends in `.zip`, else a folder. `replace`: a capture may be there already.
-    pub fn new(path: &Path, format: Format, replace: bool) -> Result<Self, Error> {
+    /// `remove_on_signal`: a signal that ends the program removes it.
+    pub fn new(path: &Path, format: Format, replace: bool, remove_on_signal: bool) -> Result<Self, Error> {
         // Without a slash at the end.
         let path: PathBuf = path.components().collect();
         path.file_name().ok_or_else(|| Error::NoName(path.clone()))?;
         check_free(&path, replace)?;
         let part = unfinished(&path);
         remove_abandoned(&part, replace)?;
-        fs::create_dir_all(&part).map_err(|error| Error::file(&part, error))?;
+        let removed_on_signal = if remove_on_signal {
+            RemovedOnSignal::create(&part, &path).map(Some)
+        } else {
+            fs::create_dir_all(&part).map(|()| None)
+        };
+        let removed_on_signal = removed_on_signal.map_err(|error| Error::file(&part, error))?;
         // A disk that is full already shows here.
         let mark = part.join(MARK);
         let marked = File::create(&mark).and_then(|mut file| {
@@ -62,18 +68,13 @@ impl CaptureFolder {
         match marked {
             Ok(file) => {
                 let (mark, described) = (Some(file), BTreeSet::new());
-                Ok(Self { part, path, replace, format, mark, described, removed_on_signal: None })
+                Ok(Self { part, path, replace, format, mark, described, removed_on_signal })
             }
             Err(error) => {
                 let _ = fs::remove_dir_all(&part);
                 Err(Error::file(&mark, error))
             }
         }
-    }
-
-    /// A signal that ends the program removes it.
-    pub fn remove_on_signal(&mut self) {
-        self.removed_on_signal = Some(RemovedOnSignal::new(&self.part, &self.path));
     }
 
     /// What it becomes.

@@ -224,10 +224,7 @@ impl Recording {
     /// # Errors
     /// If there is a capture of that name already, or it cannot be written.
     pub fn start(self, path: &Path, isa: Isa, threads: bool, stop: Stop) -> Result<Recorder, Error> {
-        let mut folder = CaptureFolder::new(path, self.format, self.replace)?;
-        if self.remove_on_signal {
-            folder.remove_on_signal();
-        }
+        let folder = CaptureFolder::new(path, self.format, self.replace, self.remove_on_signal)?;
         let mut code = RecordedCode::new(&folder.part);
         let given = self.given.iter().try_for_each(|given| match &given.parts {
             None => code.add_program(&given.path, &given.contents),
