@@ -11,7 +11,7 @@ use backsight_arm::etm4::Decoder;
 use backsight_arm::frame::{Batch, Demultiplexer};
 use backsight_core::{Located, TraceId};
 use backsight_flow::etm4::Follower;
-use backsight_flow::{Event, PathId, Range, Sink};
+use backsight_flow::{Event, PathId, PathRanges, Sink};
 
 /// Bytes that are decoded at a time.
 const PIECE: usize = 1 << 16;
@@ -36,7 +36,7 @@ impl Sink for Ranges {
     }
 
     #[inline(always)]
-    fn take_path(&mut self, _: PathId, ranges: impl Iterator<Item = Located<Range>>) {
+    fn take_path(&mut self, _: PathId, ranges: PathRanges<'_>) {
         self.0 += ranges.map(|range| u64::from(range.value.instructions)).sum::<u64>();
     }
 }
@@ -65,7 +65,7 @@ impl Sink for Paths {
     }
 
     #[inline(always)]
-    fn take_path(&mut self, path: PathId, ranges: impl Iterator<Item = Located<Range>>) {
+    fn take_path(&mut self, path: PathId, ranges: PathRanges<'_>) {
         let number = path.number as usize;
         match self.paths.get_mut(number).filter(|_| self.generation == path.generation) {
             Some((1.., times)) => *times += 1,

@@ -6,7 +6,7 @@
 
 use backsight_core::Located;
 
-use crate::{Event, PathId, Range};
+use crate::{CountedRanges, Event, PathId, PathRanges};
 
 /// Takes the events of a follower. Every closure that takes an event is a sink that never has enough.
 pub trait Sink {
@@ -17,17 +17,13 @@ pub trait Sink {
     /// comes for the first time: it stands for the same ranges ever after, and for the same distances between their offsets.
     /// A sink that treats them like any other event need not care.
     #[inline(always)]
-    fn take_path(&mut self, _path: PathId, ranges: impl Iterator<Item = Located<Range>>) {
+    fn take_path(&mut self, _path: PathId, ranges: PathRanges<'_>) {
         ranges.for_each(|range| self.take(range.map(Event::Range)));
     }
 
     /// The same where cycle counts are between the ranges: each with the count right before it, if there is one.
     #[inline(always)]
-    fn take_counted_path(
-        &mut self,
-        _path: PathId,
-        ranges: impl Iterator<Item = (Option<Located<Event>>, Located<Range>)> + Clone,
-    ) {
+    fn take_counted_path(&mut self, _path: PathId, ranges: CountedRanges<'_>) {
         ranges.for_each(|(count, range)| {
             count.into_iter().for_each(|count| self.take(count));
             self.take(range.map(Event::Range));

@@ -353,8 +353,6 @@ impl<'q, 'c> Gathering<'q, 'c> {
 }
 
 impl Consumer<Event> for Gathering<'_, '_> {
-    const TAKES_PATHS: bool = true;
-
     #[inline(always)]
     fn has_enough(&self) -> bool {
         self.until.is_passed || self.outcome.is_break()

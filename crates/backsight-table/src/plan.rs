@@ -174,8 +174,6 @@ struct Cuts<'c> {
 }
 
 impl Consumer<Event> for Cuts<'_> {
-    const TAKES_PATHS: bool = true;
-
     fn item(&mut self, item: Item<'_, Event>) {
         self.counter.iter_mut().for_each(|counter| counter.push(item.sub_source, &item.value));
         self.latest = self.latest.max(time_of(&item.value));

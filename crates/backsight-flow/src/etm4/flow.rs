@@ -11,9 +11,9 @@ use backsight_image::Code;
 use backsight_isa::Class;
 
 use super::position::{Position, State};
-use super::remembered::Step;
 use super::{Element, Options};
 use crate::blocks::{Block, Blocks, CodeCache, CodeMode, Origin, Way};
+use crate::path_ranges::Step;
 use crate::return_stack::{Entry, ReturnStack};
 use crate::sink::Sink;
 use crate::walk::{Policy, Stop, Waypoints};

@@ -10,8 +10,9 @@ use backsight_image::Code;
 
 use super::flow::{At, Flow};
 use crate::blocks::{CodeMode, FirstWalk, LONGEST_PATH, Origin, Path, PathEnd, PathKey, WalkedPath, Way};
+use crate::path_ranges::{CountedRanges, PathRanges, Step, Steps};
 use crate::sink::Sink;
-use crate::{Event, Range};
+use crate::{Event, PathId, Range};
 
 /// The last range of the path ends in an indirect branch that was taken. Else the path ends at the start of its last block.
 const LEAVES: u8 = 1;
@@ -20,42 +21,10 @@ const CALLS: u8 = 2;
 /// From this bit on: how many atoms it uses of the packet after those that it uses all of.
 const USED_ATOMS: u32 = 3;
 
-/// A step of a path: a block, whether its last instruction was taken, and which packet of the run says so.
-///
-/// ```text
-///  31                     4 3      1    0
-/// ┌────────────────────────┬────────┬───────┐
-/// │ block                  │ packet │ taken │
-/// └────────────────────────┴────────┴───────┘
-/// ```
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Step(u32);
-
-impl Step {
-    fn new(block: u32, taken: bool, packet: u32) -> Self {
-        Self(block << 4 | packet << 1 | u32::from(taken))
-    }
-
-    #[inline(always)]
-    const fn block(self) -> u32 {
-        self.0 >> 4
-    }
-
-    #[inline(always)]
-    const fn packet(self) -> u32 {
-        self.0 >> 1 & 7
-    }
-
-    #[inline(always)]
-    const fn is_taken(self) -> bool {
-        self.0 & 1 == 1
-    }
-}
-
 /// Where the Atom packets of a run are, and what is between them.
 trait Places: Copy {
-    /// May cycle counts be between them?
-    const HAVE_COUNTS: bool;
+    /// Gives a path whose first step is of the first packet.
+    fn give(self, path: PathId, steps: Steps<'_>, sink: &mut impl Sink);
 
     /// Where a packet of it is.
     fn at(self, packet: u32) -> At;
@@ -72,7 +41,10 @@ trait Places: Copy {
 struct Consecutive(u64);
 
 impl Places for Consecutive {
-    const HAVE_COUNTS: bool = false;
+    #[inline(always)]
+    fn give(self, path: PathId, steps: Steps<'_>, sink: &mut impl Sink) {
+        sink.take_path(path, PathRanges::of_packets(steps, self.0));
+    }
 
     #[inline(always)]
     fn at(self, packet: u32) -> At {
@@ -95,7 +67,10 @@ impl Places for Consecutive {
 struct Counted<'r>(&'r CountedRun, u32);
 
 impl Places for Counted<'_> {
-    const HAVE_COUNTS: bool = true;
+    #[inline(always)]
+    fn give(self, path: PathId, steps: Steps<'_>, sink: &mut impl Sink) {
+        sink.take_counted_path(path, CountedRanges::new(steps, self.0, self.1));
+    }
 
     #[inline(always)]
     fn at(self, packet: u32) -> At {
@@ -212,26 +187,7 @@ impl<C: Code> Flow<C> {
     fn go_along<P: Places>(&mut self, path: &Path, run: Run<P>, sink: &mut impl Sink) -> Run<P> {
         self.statistics.count_path(path);
         let steps = self.blocks.paths.steps(path);
-        // All blocks of a path are there; but a loop that could end at each of them would not be unrolled.
-        let blocks = self.blocks.all();
-        if let Some(last) = blocks.len().checked_sub(1) {
-            let range = move |step: Step| {
-                let block = &blocks[last.min(step.block() as usize)];
-                run.at(step.packet()).map(|()| Range { executed: step.is_taken(), ..block.range })
-            };
-            let id = self.blocks.paths.id(path);
-            if P::HAVE_COUNTS {
-                let mut packet = 0;
-                let ranges = steps.iter().map(move |&step| {
-                    let before = std::mem::replace(&mut packet, step.packet());
-                    let count = if before == packet { None } else { run.places.count_after(before) };
-                    (count.map(|count| count.map(|count| Event::CycleCount(count.cycles))), range(step))
-                });
-                sink.take_counted_path(id, ranges);
-            } else {
-                sink.take_path(id, steps.iter().map(|&step| range(step)));
-            }
-        }
+        run.places.give(self.blocks.paths.id(path), Steps::new(steps, self.blocks.all()), sink);
         // In this order: a processor foresees the first, which hardly ever changes.
         if self.remembers_calls() && path.note & CALLS != 0 {
             for &step in steps {

@@ -11,9 +11,9 @@ use super::Follower;
 use super::destination::{Destination, MOST_RECALLED, Position};
 use super::fast::FastEnd;
 use super::walk::Walk;
-use crate::Event;
 use crate::blocks::{FirstWalk, LONGEST_PATH, Path, PathEnd, PathKey, WalkedPath};
 use crate::sink::Sink;
+use crate::{Event, PathRanges};
 
 /// Outcomes that are looked up at a time.
 const SOME: u32 = 8;
@@ -100,7 +100,7 @@ impl<C: Code> Follower<C> {
         }
         let (id, ranges) = (self.blocks.paths.id(path), self.blocks.paths.steps(path));
         if !ranges.is_empty() {
-            sink.take_path(id, ranges.iter().map(|&range| self.at.map(|()| range)));
+            sink.take_path(id, PathRanges::of_packet(ranges, self.at));
         }
         self.statistics.count_path(path);
         let &Path { block: number, note, outcomes, .. } = path;

@@ -8,6 +8,7 @@ use backsight_riscv::ntrace::Mode;
 
 use super::Follower;
 use super::walk::{Outcomes, Position, Undecided, Unreported, half_words};
+use crate::PathRanges;
 use crate::blocks::{Ending, FirstWalk, Origin, PathEnd, PathKey, WalkedPath, Way};
 use crate::sink::Sink;
 
@@ -47,7 +48,7 @@ impl<C: Code> Follower<C> {
         }
         let at = self.at;
         if !ranges.is_empty() {
-            sink.take_path(self.blocks.paths.id(path), ranges.iter().map(|&range| at.map(|()| range)));
+            sink.take_path(self.blocks.paths.id(path), PathRanges::of_packet(ranges, at));
         }
         self.statistics.count_path(path);
         let (number, jump) = (path.block, *self.blocks.get(path.block));

@@ -6,7 +6,7 @@ use crate::corpus::{Memory, Source, buffers, follow};
 use backsight_arm::etm4::{Atoms, Config, Decoder, Packet};
 use backsight_core::Located;
 use backsight_flow::etm4::{Follower, Options};
-use backsight_flow::{Event, PathId, Range, Sink, Statistics, Symptom};
+use backsight_flow::{Event, PathId, PathRanges, Range, Sink, Statistics, Symptom};
 use backsight_isa::Class;
 use backsight_testing::Random;
 
@@ -82,7 +82,7 @@ impl Sink for NamedPaths {
         self.events.push(event);
     }
 
-    fn take_path(&mut self, path: PathId, ranges: impl Iterator<Item = Located<Range>>) {
+    fn take_path(&mut self, path: PathId, ranges: PathRanges<'_>) {
         let ranges: Vec<_> = ranges.collect();
         self.events.extend(ranges.iter().map(|range| range.map(Event::Range)));
         let values: Vec<_> = ranges.iter().map(|range| range.value).collect();

@@ -162,8 +162,6 @@ impl PathDetails {
 }
 
 impl Consumer<Event> for Counter<'_> {
-    const TAKES_PATHS: bool = true;
-
     #[inline]
     fn item(&mut self, item: Item<'_, Event>) {
         self.push(item.sub_source, &item.value);

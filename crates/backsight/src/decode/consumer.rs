@@ -14,10 +14,6 @@ use crate::protocol::SavedState;
 /// takes what that source gives, on the thread that decodes it. Where it says that it can be joined, there are several for one
 /// source, each of which takes a part of it.
 pub trait Consumer<T> {
-    /// Does it take whole paths by [`Consumer::path`]? Decoders are compiled for each type that does, which is the fastest way
-    /// to count, and takes longer to build; for all others each item is a call.
-    const TAKES_PATHS: bool = false;
-
     /// Takes an item.
     fn item(&mut self, item: Item<'_, T>);
 
@@ -73,7 +69,7 @@ pub trait Consumer<T> {
         false
     }
 
-    /// Are items of no use to it? Then none are made for a consumer that does not take whole paths.
+    /// Are items of no use to it? Then none are made.
     #[inline(always)]
     fn ignores_items(&self) -> bool {
         false

@@ -217,8 +217,6 @@ impl<C> Delivering<'_, '_, C> {
 }
 
 impl<T, C: Consumer<T>> Consumer<T> for Delivering<'_, '_, C> {
-    const TAKES_PATHS: bool = C::TAKES_PATHS;
-
     #[inline(always)]
     fn item(&mut self, item: Item<'_, T>) {
         if let Some(consumer) = self.lane.consumer() {

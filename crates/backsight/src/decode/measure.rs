@@ -67,8 +67,6 @@ impl Decode<'_, Execution> {
 struct Instructions(u64);
 
 impl Consumer<Event> for Instructions {
-    const TAKES_PATHS: bool = true;
-
     #[inline(always)]
     fn item(&mut self, item: Item<'_, Event>) {
         self.0 += instructions_of(&item.value);

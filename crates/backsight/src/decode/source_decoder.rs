@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use backsight_arm::frame::Run;
 use backsight_core::{Located, TraceId};
-use backsight_flow::PathId;
+use backsight_flow::{CountedRanges, Event, PathId, PathRanges, Range};
 use backsight_image::Window;
 
 use super::caches::SharedCode;
@@ -142,10 +142,13 @@ impl<V, C: Consumer<V>> StreamSink<V> for Items<'_, C> {
     }
 
     #[inline(always)]
-    fn take_path(&mut self, sub_source: u16, path: PathId, items: impl Iterator<Item = Located<V>>) {
+    fn take_path(&mut self, sub_source: u16, path: PathId, ranges: PathRanges<'_>)
+    where
+        V: From<Event>,
+    {
         if self.is_tracked {
-            for item in items {
-                StreamSink::take(self, sub_source, item);
+            for range in ranges {
+                StreamSink::take(self, sub_source, range.map(|range| Event::Range(range).into()));
             }
             return;
         }
@@ -154,29 +157,27 @@ impl<V, C: Consumer<V>> StreamSink<V> for Items<'_, C> {
         }
         // Most never look at an item: what is in all of them is copied for those who do.
         let Self { source, ref origin, ref window, base, ref mut consumer, .. } = *self;
-        let items = items.map(|Located { offset, length, value }| Item {
+        let items = ranges.map(|Located { offset, length, value }| Item {
             source,
             sub_source,
             offset: offset + base,
             length,
             window: **window,
-            value,
+            value: V::from(Event::Range(value)),
             origin: *origin,
         });
         consumer.path(path, sub_source, items);
     }
 
     #[inline(always)]
-    fn take_counted_path(
-        &mut self,
-        sub_source: u16,
-        path: PathId,
-        items: impl Iterator<Item = (Option<Located<V>>, Located<V>)> + Clone,
-    ) {
+    fn take_counted_path(&mut self, sub_source: u16, path: PathId, ranges: CountedRanges<'_>)
+    where
+        V: From<Event>,
+    {
         if self.is_tracked {
-            for (count, item) in items {
-                count.into_iter().for_each(|count| StreamSink::take(self, sub_source, count));
-                StreamSink::take(self, sub_source, item);
+            for (count, range) in ranges {
+                count.into_iter().for_each(|count| StreamSink::take(self, sub_source, count.map(V::from)));
+                StreamSink::take(self, sub_source, range.map(|range| Event::Range(range).into()));
             }
             return;
         }
@@ -185,17 +186,19 @@ impl<V, C: Consumer<V>> StreamSink<V> for Items<'_, C> {
         }
         let Self { source, origin, window, base, .. } = self;
         let (source, origin, window, base) = (*source, *origin, **window, *base);
-        let item = move |Located { offset, length, value }: Located<V>| Item {
+        let item = move |Located { offset, length, value }: Located<Event>| Item {
             source,
             sub_source,
             offset: offset + base,
             length,
             window,
-            value,
+            value: V::from(value),
             origin,
         };
-        let both = move |(count, located): (Option<Located<V>>, _)| (count.map(item), item(located));
-        self.consumer.counted_path(path, sub_source, items.map(both));
+        let both = move |(count, range): (Option<Located<Event>>, Located<Range>)| {
+            (count.map(item), item(range.map(Event::Range)))
+        };
+        self.consumer.counted_path(path, sub_source, ranges.map(both));
     }
 
     #[inline(always)]
@@ -347,27 +350,23 @@ impl<S: AnyStream> SourceDecoder<S> {
 
     fn feed<C: Consumer<S::Value>>(&mut self, bytes: &[u8], consumer: &mut C) -> ControlFlow<()> {
         self.taken += bytes.len() as u64;
-        match C::TAKES_PATHS {
-            true => self.with_items(None, consumer, |stream, items| stream.feed(bytes, items)),
-            false => self.with_items(None, consumer, |stream, items| stream.act(Act::Feed(bytes), items)),
-        }
+        self.with_items(None, Act::Feed(bytes), consumer)
     }
 
-    /// What comes at a break is little: it is not compiled for each consumer.
     fn step<C: Consumer<S::Value>>(&mut self, step: StreamEvent, consumer: &mut C) -> ControlFlow<()> {
         let act = match step {
             StreamEvent::Reset(_) => Act::Reset,
             StreamEvent::End(_) | StreamEvent::Finish => Act::Finish,
         };
-        self.with_items(Some(step), consumer, |stream, items| stream.act(act, items))
+        self.with_items(Some(step), act, consumer)
     }
 
     #[inline(always)]
     fn with_items<C: Consumer<S::Value>>(
         &mut self,
         step: Option<StreamEvent>,
+        act: Act<'_>,
         consumer: &mut C,
-        act: impl FnOnce(&mut S, &mut Items<'_, C>),
     ) -> ControlFlow<()> {
         let Self { source, stream, wanted, positions, arrivals, kept, window, base, .. } = self;
         let arrival = match step {
@@ -381,7 +380,7 @@ impl<S: AnyStream> SourceDecoder<S> {
         let is_tracked = wanted.bytes || wanted.arrivals;
         let origin = if wanted.positions || is_tracked { Origin::Stream(&recent) } else { Origin::Unknown };
         let (shown, base) = (&mut kept.shown, *base);
-        act(stream, &mut Items { source, origin, shown, window, base, consumer, is_tracked });
+        stream.act(act, &mut Items { source, origin, shown, window, base, consumer, is_tracked });
         if consumer.has_enough() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }

@@ -130,9 +130,6 @@ impl<'c> BranchWriter<'c> {
 }
 
 impl Consumer<Record> for BranchWriter<'_> {
-    // Nothing but branches is decoded for it.
-    const TAKES_PATHS: bool = true;
-
     fn item(&mut self, item: Item<'_, Record>) {
         self.step(item.value.cycle, item.value.step, false);
     }

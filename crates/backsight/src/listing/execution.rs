@@ -77,8 +77,6 @@ struct Hart<'i> {
 }
 
 impl Consumer<Event> for ExecutionWriter<'_> {
-    const TAKES_PATHS: bool = true;
-
     fn item(&mut self, item: Item<'_, Event>) {
         let index = || item.position().unwrap_or(item.offset);
         if let Event::Range(range) = &item.value

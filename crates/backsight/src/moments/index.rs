@@ -213,8 +213,6 @@ fn range_of(item: Item<'_, Event>) -> Option<Range> {
 }
 
 impl Consumer<Event> for Indexer<'_> {
-    const TAKES_PATHS: bool = true;
-
     fn item(&mut self, item: Item<'_, Event>) {
         if let Some(stacks) = &mut self.stacks
             && let Some(stack) = stacks.of(item.sub_source, self.place.instructions)

@@ -229,8 +229,6 @@ impl<'w, 'c> Windowed<'w, 'c> {
 }
 
 impl Consumer<Event> for Windowed<'_, '_> {
-    const TAKES_PATHS: bool = true;
-
     #[inline(always)]
     fn has_enough(&self) -> bool {
         self.has_ended || self.inner.has_enough()

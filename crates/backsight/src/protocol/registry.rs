@@ -153,9 +153,9 @@ pub struct BadSetting {
 /// A stream that no protocol has.
 pub enum Never {}
 
-/// Makes a sum of streams, one for each protocol.
+/// Makes a sum of streams, one for each protocol; a row says what its stream gives to the sink that is named before.
 macro_rules! streams {
-    ($(#[$doc:meta])* $name:ident [$($life:lifetime)?] $value:ty; $($row:ident: $stream:ty => $into:expr),*) => {
+    ($(#[$doc:meta])* $name:ident [$($life:lifetime)?] $value:ty, $sink:ident; $($row:ident: $stream:ty => $mapped:expr),*) => {
         $(#[$doc])*
         #[allow(missing_docs, reason = "a row is named after its protocol")]
         pub enum $name $(<$life>)? {
@@ -172,21 +172,21 @@ macro_rules! streams {
         impl $(<$life>)? Stream for $name $(<$life>)? {
             type Value = $value;
 
-            fn feed<S: StreamSink<$value>>(&mut self, bytes: &[u8], sink: &mut S) {
+            fn feed<S: StreamSink<$value>>(&mut self, bytes: &[u8], $sink: &mut S) {
                 match self {
-                    $(Self::$row(stream) => stream.feed(bytes, &mut Mapped(&mut *sink, $into)),)*
+                    $(Self::$row(stream) => stream.feed(bytes, $mapped),)*
                 }
             }
 
-            fn finish<S: StreamSink<$value>>(&mut self, sink: &mut S) {
+            fn finish<S: StreamSink<$value>>(&mut self, $sink: &mut S) {
                 match self {
-                    $(Self::$row(stream) => stream.finish(&mut Mapped(&mut *sink, $into)),)*
+                    $(Self::$row(stream) => stream.finish($mapped),)*
                 }
             }
 
-            fn reset<S: StreamSink<$value>>(&mut self, sink: &mut S) {
+            fn reset<S: StreamSink<$value>>(&mut self, $sink: &mut S) {
                 match self {
-                    $(Self::$row(stream) => stream.reset(&mut Mapped(&mut *sink, $into)),)*
+                    $(Self::$row(stream) => stream.reset($mapped),)*
                 }
             }
 
@@ -373,17 +373,17 @@ macro_rules! protocols {
 
         streams! {
             /// Packets of any protocol.
-            Packets [] Packet; $($row: <$protocol as Protocol>::Packets => Packet::$row),*
+            Packets [] Packet, sink; $($row: <$protocol as Protocol>::Packets => &mut Mapped(sink, Packet::$row)),*
         }
 
         streams! {
             /// Execution that trace of any protocol tells about.
-            Execution ['c] Event; $($row: <$protocol as Protocol>::Execution<'c> => std::convert::identity),*
+            Execution ['c] Event, sink; $($row: <$protocol as Protocol>::Execution<'c> => sink),*
         }
 
         streams! {
             /// Branches that trace of any protocol names.
-            Branches [] Record; $($row: <$protocol as Protocol>::Branches => std::convert::identity),*
+            Branches [] Record, sink; $($row: <$protocol as Protocol>::Branches => sink),*
         }
 
         impl PacketStream for Packets {

@@ -6,7 +6,7 @@ use std::fmt;
 
 use backsight_core::AddressSpace;
 use backsight_core::{Accounting, Located};
-use backsight_flow::{self as flow, CodeCache, Event, Follow, PathId, Statistics};
+use backsight_flow::{CodeCache, CountedRanges, Event, Follow, PathId, PathRanges, Statistics};
 use backsight_image::Window;
 use std::ops::Range;
 use std::sync::Arc;
@@ -21,21 +21,22 @@ pub trait StreamSink<V> {
     /// Takes the items of a path that was walked before: `path` always stands for the same values, and for the same distances
     /// between their offsets.
     #[inline(always)]
-    fn take_path(&mut self, sub_source: u16, _path: PathId, items: impl Iterator<Item = Located<V>>) {
-        items.for_each(|item| self.take(sub_source, item));
+    fn take_path(&mut self, sub_source: u16, _path: PathId, ranges: PathRanges<'_>)
+    where
+        V: From<Event>,
+    {
+        ranges.for_each(|range| self.take(sub_source, range.map(|range| Event::Range(range).into())));
     }
 
     /// The same where cycle counts are between the items: each with the count right before it, if there is one.
     #[inline(always)]
-    fn take_counted_path(
-        &mut self,
-        sub_source: u16,
-        _path: PathId,
-        items: impl Iterator<Item = (Option<Located<V>>, Located<V>)> + Clone,
-    ) {
-        items.for_each(|(count, item)| {
-            count.into_iter().for_each(|count| self.take(sub_source, count));
-            self.take(sub_source, item);
+    fn take_counted_path(&mut self, sub_source: u16, _path: PathId, ranges: CountedRanges<'_>)
+    where
+        V: From<Event>,
+    {
+        ranges.for_each(|(count, range)| {
+            count.into_iter().for_each(|count| self.take(sub_source, count.map(V::from)));
+            self.take(sub_source, range.map(|range| Event::Range(range).into()));
         });
     }
 
@@ -68,6 +69,16 @@ pub trait AnySink<V> {
     /// Takes an item, and says whether it wants no more.
     fn take_one(&mut self, sub_source: u16, item: Located<V>) -> bool;
 
+    /// Takes a path, and says whether it wants no more.
+    fn take_whole_path(&mut self, sub_source: u16, path: PathId, ranges: PathRanges<'_>) -> bool
+    where
+        V: From<Event>;
+
+    /// The same with cycle counts.
+    fn take_whole_counted_path(&mut self, sub_source: u16, path: PathId, ranges: CountedRanges<'_>) -> bool
+    where
+        V: From<Event>;
+
     /// [`StreamSink::enter`].
     fn enter_window(&mut self, window: Window);
 
@@ -84,6 +95,22 @@ impl<V, S: StreamSink<V>> AnySink<V> for S {
         self.is_done()
     }
 
+    fn take_whole_path(&mut self, sub_source: u16, path: PathId, ranges: PathRanges<'_>) -> bool
+    where
+        V: From<Event>,
+    {
+        self.take_path(sub_source, path, ranges);
+        self.is_done()
+    }
+
+    fn take_whole_counted_path(&mut self, sub_source: u16, path: PathId, ranges: CountedRanges<'_>) -> bool
+    where
+        V: From<Event>,
+    {
+        self.take_counted_path(sub_source, path, ranges);
+        self.is_done()
+    }
+
     fn enter_window(&mut self, window: Window) {
         self.enter(window);
     }
@@ -97,14 +124,14 @@ impl<V, S: StreamSink<V>> AnySink<V> for S {
     }
 }
 
-/// Gives items one by one to a sink of any type.
-struct OneByOne<'s, V> {
+/// The one sink that streams are compiled for: it calls a sink of any type, for each item and for each path.
+struct Calls<'s, V> {
     sink: &'s mut dyn AnySink<V>,
     is_done: bool,
     is_ignored: bool,
 }
 
-impl<V> StreamSink<V> for OneByOne<'_, V> {
+impl<V> StreamSink<V> for Calls<'_, V> {
     #[inline]
     fn take(&mut self, sub_source: u16, item: Located<V>) {
         if !self.is_ignored {
@@ -112,16 +139,23 @@ impl<V> StreamSink<V> for OneByOne<'_, V> {
         }
     }
 
-    #[inline]
-    fn take_path(&mut self, sub_source: u16, _path: PathId, items: impl Iterator<Item = Located<V>>) {
-        if self.is_ignored {
-            return;
+    #[inline(always)]
+    fn take_path(&mut self, sub_source: u16, path: PathId, ranges: PathRanges<'_>)
+    where
+        V: From<Event>,
+    {
+        if !self.is_ignored {
+            self.is_done = self.sink.take_whole_path(sub_source, path, ranges);
         }
-        for item in items {
-            self.take(sub_source, item);
-            if self.is_done {
-                return;
-            }
+    }
+
+    #[inline(always)]
+    fn take_counted_path(&mut self, sub_source: u16, path: PathId, ranges: CountedRanges<'_>)
+    where
+        V: From<Event>,
+    {
+        if !self.is_ignored {
+            self.is_done = self.sink.take_whole_counted_path(sub_source, path, ranges);
         }
     }
 
@@ -150,7 +184,7 @@ impl Act<'_> {
     /// Does it.
     pub fn on<S: Stream>(self, stream: &mut S, sink: &mut dyn AnySink<S::Value>) {
         let (is_done, is_ignored) = (sink.has_enough(), sink.ignores_all());
-        let mut sink = OneByOne { sink, is_done, is_ignored };
+        let mut sink = Calls { sink, is_done, is_ignored };
         match self {
             Self::Feed(bytes) => stream.feed(bytes, &mut sink),
             Self::Finish => stream.finish(&mut sink),
@@ -159,9 +193,10 @@ impl Act<'_> {
     }
 }
 
-/// A stream that is compiled in its own crate for sinks of any type: what is not hot goes by it.
+/// A stream that is compiled once, in its own crate, for sinks of any type. The loops of a decoder and a follower are large, and
+/// a call for each path is little beside what is done with it.
 pub trait AnyStream: Stream {
-    /// Does something, and gives items one by one. To be written as [`Act::on`] in each type: a default would be compiled in
+    /// Does something. To be written as [`Act::on`] in each type: a default would be compiled in
     /// each crate that uses it.
     fn act(&mut self, act: Act<'_>, sink: &mut dyn AnySink<Self::Value>);
 }
@@ -173,28 +208,6 @@ impl<T, V, S: StreamSink<V>, F: Fn(T) -> V> StreamSink<T> for Mapped<'_, S, F> {
     #[inline(always)]
     fn take(&mut self, sub_source: u16, item: Located<T>) {
         self.0.take(sub_source, item.map(|value| (self.1)(value)));
-    }
-
-    #[inline(always)]
-    fn take_path(&mut self, sub_source: u16, path: PathId, items: impl Iterator<Item = Located<T>>) {
-        let Self(sink, map) = self;
-        // Not by way of a reference to the closure, which is not compiled into the loop.
-        let mapped = |Located { offset, length, value }| Located { offset, length, value: map(value) };
-        sink.take_path(sub_source, path, items.map(mapped));
-    }
-
-    #[inline(always)]
-    fn take_counted_path(
-        &mut self,
-        sub_source: u16,
-        path: PathId,
-        items: impl Iterator<Item = (Option<Located<T>>, Located<T>)> + Clone,
-    ) {
-        let Self(sink, map) = self;
-        let map = &*map;
-        let mapped = move |Located { offset, length, value }| Located { offset, length, value: map(value) };
-        let both = move |(count, item): (Option<Located<T>>, _)| (count.map(mapped), mapped(item));
-        sink.take_counted_path(sub_source, path, items.map(both));
     }
 
     fn enter(&mut self, window: Window) {
@@ -222,18 +235,13 @@ impl<S: StreamSink<Event>> backsight_flow::Sink for Events<'_, S> {
     }
 
     #[inline(always)]
-    fn take_path(&mut self, path: PathId, ranges: impl Iterator<Item = Located<flow::Range>>) {
-        self.sink.take_path(self.sub_source, path, ranges.map(|range| range.map(Event::Range)));
+    fn take_path(&mut self, path: PathId, ranges: PathRanges<'_>) {
+        self.sink.take_path(self.sub_source, path, ranges);
     }
 
     #[inline(always)]
-    fn take_counted_path(
-        &mut self,
-        path: PathId,
-        ranges: impl Iterator<Item = (Option<Located<Event>>, Located<flow::Range>)> + Clone,
-    ) {
-        let items = ranges.map(|(count, range)| (count, range.map(Event::Range)));
-        self.sink.take_counted_path(self.sub_source, path, items);
+    fn take_counted_path(&mut self, path: PathId, ranges: CountedRanges<'_>) {
+        self.sink.take_counted_path(self.sub_source, path, ranges);
     }
 
     #[inline(always)]
@@ -244,7 +252,7 @@ impl<S: StreamSink<Event>> backsight_flow::Sink for Events<'_, S> {
 
 /// The bytes of one source on their way to packets, to execution, or to something else.
 ///
-/// Sinks are generic, so that all stages of one protocol compile into one loop.
+/// Sinks are generic, so that all stages of one protocol compile into one loop. What goes by [`AnyStream::act`] is compiled for one.
 pub trait Stream {
     /// What comes out.
     type Value;

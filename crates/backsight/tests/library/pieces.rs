@@ -197,8 +197,6 @@ struct Counted {
 }
 
 impl Consumer<Event> for Counted {
-    const TAKES_PATHS: bool = true;
-
     fn item(&mut self, item: Item<'_, Event>) {
         if let Event::Range(range) = item.value {
             self.ranges += 1;
