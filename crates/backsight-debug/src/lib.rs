@@ -9,14 +9,16 @@
 //!
 //! `replay`: `chunk` (decoded instructions around a position), `calls` (their stacks of calls), `track` (one source), `search` (runs to a
 //! breakpoint, on all cores), `state` (registers and memory), `recorded` (those of a recording of the same run), `traced` (memory out of data
-//! trace), `watch` (stops where memory is touched), and the walk itself. `gdb`: `packet` (framing), `arch` (target
+//! trace), `watch` (stops where memory is touched), and the walk itself. `motion`: steps by instructions and lines. `code_text`: code in words. `gdb`: `packet` (framing), `arch` (target
 //! descriptions), `server` (what packets ask), `files` (code that gdb may read), `script` (what gdb is told first). `console`: what a user
 //! may ask in words.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod code_text;
 mod console;
 pub mod dap;
 pub mod gdb;
+pub mod motion;
 pub mod replay;

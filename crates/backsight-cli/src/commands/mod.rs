@@ -24,6 +24,7 @@ pub mod report;
 pub mod rtl;
 pub mod session;
 pub mod state;
+pub mod view;
 
 /// What `export` and `pieces` say in a program that was built without tables.
 #[cfg(not(feature = "tables"))]

@@ -131,7 +131,7 @@ pub fn run(command: &Report) -> Result {
         weight: command.weight.into(),
         facts,
         warnings,
-        sources: SourceFolders::new(&command.source),
+        sources: SourceFolders::new(&command.source).into(),
         compared: other
             .as_ref()
             .map(|other| Compared { names: [name, other.name.clone()], profile: &other.counted.profile }),

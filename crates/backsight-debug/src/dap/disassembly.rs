@@ -1,15 +1,15 @@
 //! Code as text: for the view of instructions, and in place of source that is not there. And its bytes.
 
+use backsight::Result;
 use backsight::core::{Address, AddressSpace, Isa, Printable};
-use backsight::image::{Code as _, Disassembler, Image, Mapping, Naming};
-use backsight::isa::classify;
-use backsight::{Result, SourceCode};
+use backsight::image::{Code as _, Disassembler};
 use serde_json::{Value, json};
 
 use super::message::Request;
 use super::server::{Server, refusal};
 use super::sources::reference_of;
 use super::wire::base64;
+use crate::code_text::{CodeText, line_in};
 use crate::console::here;
 use crate::replay::At;
 
@@ -33,80 +33,6 @@ pub(super) fn reference(text: &str) -> Result<u64> {
     number.map_err(|_| refusal(format!("`{}` is no address", Printable(text))))
 }
 
-/// Code at some time.
-#[derive(Clone, Copy)]
-struct View<'c> {
-    code: SourceCode<'c>,
-    space: AddressSpace,
-    /// Where nobody says otherwise.
-    isa: Isa,
-}
-
-impl<'c> View<'c> {
-    fn names(&self, address: u64) -> &'c Image {
-        self.code.names_at(self.space, Address(address))
-    }
-
-    /// The instruction set at an address: A32 and T32 may stand side by side.
-    fn isa_at(&self, address: u64) -> Isa {
-        match self.isa {
-            Isa::A32 | Isa::T32 => match self.names(address).mapping(self.space, Address(address)) {
-                Some(Mapping::Code(isa)) => isa,
-                _ => self.isa,
-            },
-            isa => isa,
-        }
-    }
-
-    /// The size of the instruction at an address.
-    fn size(&self, address: u64) -> u64 {
-        let isa = self.isa_at(address);
-        let (opcode, length) = self.code.opcode_at(self.space, Address(address));
-        let known = classify(isa, &opcode[..length], Address(address)).map(|found| u64::from(found.size));
-        let least = if matches!(isa, Isa::A64 | Isa::A32) { 4 } else { 2 };
-        known.filter(|size| *size > 0).unwrap_or(least)
-    }
-
-    /// The function at an address: where it begins.
-    fn function(&self, address: u64) -> Option<u64> {
-        Some(self.names(address).symbolise(self.space, Address(address))?.start.0)
-    }
-
-    /// Where so many instructions before an address begin, the nearest last; fewer where nobody says where they begin.
-    fn before(&self, address: u64, count: usize) -> Vec<u64> {
-        if let Isa::A64 = self.isa {
-            let all = (1..=count as u64).rev().filter_map(|back| address.checked_sub(4 * back));
-            return all.collect();
-        }
-        // Sizes vary: from the beginning of each function on.
-        let (mut starts, mut to) = (Vec::new(), address);
-        while starts.len() < count
-            && let Some(last) = to.checked_sub(1)
-            && let Some(first) = self.function(last)
-        {
-            let first = first.max(to.saturating_sub(4 * MOST_INSTRUCTIONS as u64));
-            let (mut piece, mut at) = (Vec::new(), first);
-            while at < to {
-                piece.push(at);
-                at = at.saturating_add(self.size(at));
-            }
-            piece.append(&mut starts);
-            (starts, to) = (piece, first);
-        }
-        starts.split_off(starts.len().saturating_sub(count))
-    }
-}
-
-/// What an instruction is, in words, and how many bytes it has.
-fn text_at(view: &View<'_>, disassembler: &mut Disassembler, address: u64) -> Option<(String, u64)> {
-    let (isa, names) = (view.isa_at(address), view.names(address));
-    let found = disassembler.disassemble_at(isa, &view.code, names, view.space, Address(address))?;
-    let name =
-        |target| view.code.names_at(view.space, target).describe(view.space, target, Naming::Demangled);
-    let text = found.with_name(|target| name(target).map(|name| Printable(&name).to_string()));
-    Some((text, u64::from(found.size).max(1)))
-}
-
 /// A function in place of its source.
 struct Listing {
     at: At,
@@ -123,12 +49,6 @@ impl Listing {
     }
 }
 
-/// The line of the instruction that an address is in: it may be in the midst of one.
-fn line_in(addresses: &[u64], address: u64) -> Option<u32> {
-    let line = addresses.partition_point(|start| *start <= address);
-    (1..addresses.len()).contains(&line).then_some(line as u32)
-}
-
 /// Those that the editor was told of: their references count from 1.
 #[derive(Default)]
 pub(super) struct Listings(Vec<Listing>);
@@ -143,10 +63,10 @@ impl Listings {
 }
 
 impl Server<'_, '_> {
-    fn view(&mut self, at: At, isa: Option<Isa>) -> Result<View<'_>> {
+    fn view(&mut self, at: At, isa: Option<Isa>) -> Result<CodeText<'_>> {
         let what = self.replay.what(at)?;
         let (space, known) = what.map_or((AddressSpace::ANY, Isa::A64), |what| (what.space, what.isa));
-        Ok(View { code: self.replay.code(at)?, space, isa: isa.unwrap_or(known) })
+        Ok(CodeText { code: self.replay.code(at)?, space, isa: isa.unwrap_or(known) })
     }
 
     /// The function at an address in place of its source: its name, its reference, and the line of the instruction.
@@ -162,25 +82,7 @@ impl Server<'_, '_> {
             return Ok(known);
         }
         let view = self.view(at, None)?;
-        let start = view.function(address);
-        let is_same = |one: u64| start.is_none_or(|start| view.function(one) == Some(start));
-        let list = |from: u64, most: usize| {
-            let (mut addresses, mut next) = (Vec::new(), from);
-            while addresses.len() < most
-                && view.code.opcode_at(view.space, Address(next)).1 > 0
-                && is_same(next)
-            {
-                addresses.push(next);
-                next = next.saturating_add(view.size(next));
-            }
-            addresses.push(next);
-            addresses
-        };
-        // Of what is longer, and of what has no name, what follows.
-        let mut addresses = start.map(|start| list(start, MOST_LINES)).unwrap_or_default();
-        if line_in(&addresses, address).is_none() {
-            addresses = list(address, 64);
-        }
+        let addresses = view.addresses(address, MOST_LINES);
         let Some(line) = line_in(&addresses, address) else { return Ok(None) };
         let symbol = view.names(address).symbolise(view.space, Address(address));
         let name =
@@ -204,7 +106,7 @@ impl Server<'_, '_> {
         let mut before = None;
         for address in addresses {
             let text =
-                text_at(&view, &mut disassembler, address).map_or_else(|| "?".to_owned(), |found| found.0);
+                view.text(&mut disassembler, address).map_or_else(|| "?".to_owned(), |found| found.0);
             content += &format!("{address:#x}  {text}");
             let line = view.names(address).source_row(view.space, Address(address)).map(|row| row.line);
             if let Some(line) = line.filter(|line| before.as_ref() != Some(line)) {
@@ -251,7 +153,7 @@ impl Server<'_, '_> {
 
     fn instruction(&mut self, at: At, address: u64, disassembler: &mut Disassembler) -> Result<Value> {
         let view = self.view(at, None)?;
-        let Some((text, size)) = text_at(&view, disassembler, address) else {
+        let Some((text, size)) = view.text(disassembler, address) else {
             let address = format!("{address:#x}");
             return Ok(json!({"address": address, "instruction": "?", "presentationHint": "invalid"}));
         };

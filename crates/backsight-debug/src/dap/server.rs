@@ -14,10 +14,11 @@ use serde_json::{Value, json};
 use super::breakpoints::Breakpoints;
 use super::disassembly::Listings;
 use super::message::{Request, Talk, capabilities};
-use super::motion::Motion;
+use super::motion;
 use super::sources::Sources;
 use crate::console::{Console, here, words};
-use crate::replay::{At, Direction, Replay, Stopped, ThreadId};
+use crate::motion::Motion;
+use crate::replay::{At, Direction, Replay, Stopped, Stops, ThreadId};
 
 /// Places to go to that an editor may have been told of.
 const MOST_TARGETS: usize = 1 << 12;
@@ -132,7 +133,7 @@ impl<'c, 'r> Server<'c, 'r> {
                 self.stand("entry", "where the walk begins", talk)?;
             }
             "continue" | "reverseContinue" | "next" | "stepIn" | "stepOut" | "stepBack" => {
-                match Motion::of(request) {
+                match motion::of_request(request) {
                     Ok((thread, motion)) => match self.thread_of(thread) {
                         Ok(thread) => {
                             talk.answer(request, json!({"allThreadsContinued": true}))?;
@@ -211,11 +212,22 @@ impl<'c, 'r> Server<'c, 'r> {
         }
     }
 
+    /// Where it stops besides.
+    fn stops(&self) -> Stops {
+        Stops {
+            breakpoints: self.breakpoints.all(),
+            gaps: self.console.gaps,
+            exceptions: self.console.exceptions,
+            ..Stops::default()
+        }
+    }
+
     /// Moves, and says where it came to.
     fn go(&mut self, thread: ThreadId, motion: Motion, talk: &mut Talk<'_>) -> io::Result<()> {
         let from = self.replay.place(thread).unwrap_or_default().filter(|_| motion.is_instruction());
         let is_back = motion.direction() == Direction::Backwards;
-        let outcome = self.make(thread, motion).and_then(|stopped| {
+        let stops = self.stops();
+        let outcome = motion.make(self.replay, thread, &stops).and_then(|stopped| {
             let passed = words::of_stop(self.replay, from, stopped, is_back)?;
             Ok((stopped, passed))
         });
@@ -303,7 +315,7 @@ impl<'c, 'r> Server<'c, 'r> {
                 Err(error) => talk.refuse(request, &error.to_string(), false),
             };
         }
-        if let Some(motion) = Motion::named(&expression) {
+        if let Some(motion) = motion::named(&expression) {
             talk.answer(request, json!({"result": "", "variablesReference": 0}))?;
             return self.go(self.replay.current(), motion, talk);
         }
@@ -323,7 +335,7 @@ impl<'c, 'r> Server<'c, 'r> {
         let at = here(self.replay)?;
         let line = self.asked_line(request)?;
         let found = self.line_addresses(request, line)?;
-        let mut stops = crate::replay::Stops::default();
+        let mut stops = Stops::default();
         for address in found.addresses {
             stops.breakpoints.insert(self.replay.breakpoint(at, address)?);
         }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Value, json};
 
-use super::{Compared, MOST_FUNCTIONS, MOST_NODES};
+use super::{Compared, Limits, MOST_NODES, shown};
 use crate::compare::{Comparison, FunctionCounts};
 use crate::export::Weight;
 use crate::{CallNode, Profile};
@@ -19,10 +19,10 @@ pub(super) fn data(profile: &Profile, other: &Compared<'_>, weight: Weight) -> V
         Weight::Cycles => counts.cycles,
     };
     comparison.sort_functions_by(of_weight);
-    let functions = comparison.functions.iter().take(MOST_FUNCTIONS).map(|function| {
+    let functions = comparison.functions.iter().take(Limits::REPORT.functions).map(|function| {
         let [this, other] = function.counts.each_ref().map(of_weight);
         let [called, other_called] = function.counts.map(|counts| counts.entries);
-        json!([function.name, function.module, this, other, called, other_called])
+        json!([shown(&function.name), function.module, this, other, called, other_called])
     });
     let lines = comparison.lines.iter().take(MOST_LINES).map(|line| {
         let [this, other] = line.instructions;
@@ -30,6 +30,11 @@ pub(super) fn data(profile: &Profile, other: &Compared<'_>, weight: Weight) -> V
     });
     json!({
         "names": other.names,
+        "unit": weight.name(),
+        "omitted": {
+            "functions": comparison.functions.len().saturating_sub(Limits::REPORT.functions),
+            "lines": comparison.lines.len().saturating_sub(MOST_LINES),
+        },
         "functions": functions.collect::<Vec<_>>(),
         "lines": lines.collect::<Vec<_>>(),
         "tree": Tree::new([profile, other.profile], weight).to_value(),
@@ -105,22 +110,23 @@ impl<'p> Tree<'p> {
         sizes.sort_unstable_by(|one, other| other.cmp(one));
         let least = sizes.get(MOST_NODES).map_or(1, |size| size + 1);
         let mut place: Vec<Option<usize>> = Vec::with_capacity(self.nodes.len());
-        let mut shown: Vec<Node> = Vec::new();
+        let mut kept: Vec<Node> = Vec::new();
         for (node, total) in self.nodes.iter().zip(&totals) {
             let parent = node.parent.and_then(|parent| place[parent]);
             if size(total) >= least {
-                place.push(Some(shown.len()));
-                shown.push(Node { parent, ..*node });
+                place.push(Some(kept.len()));
+                kept.push(Node { parent, ..*node });
                 continue;
             }
             place.push(parent);
-            if let Some(parent) = parent.and_then(|parent| shown.get_mut(parent)) {
+            if let Some(parent) = parent.and_then(|parent| kept.get_mut(parent)) {
                 parent.own = added(parent.own, node.own);
             }
         }
         let nodes: Vec<_> =
-            shown.iter().map(|Node { name, parent, own, calls }| json!([name, parent, own, calls])).collect();
-        json!({ "names": self.names, "nodes": nodes })
+            kept.iter().map(|Node { name, parent, own, calls }| json!([name, parent, own, calls])).collect();
+        let names: Vec<String> = self.names.iter().map(|name| shown(name)).collect();
+        json!({ "names": names, "nodes": nodes })
     }
 }
 
