@@ -4,9 +4,10 @@ use backsight_flow::PathId;
 use backsight_image::Window;
 
 use super::item::{Cut, Item, Outcome};
+use super::source_decoder::{Items, Place};
 use crate::Source;
 use crate::calls::KnownCalls;
-use crate::protocol::SavedState;
+use crate::protocol::{AnySink, SavedState};
 
 /// Takes packets, execution, or whatever a decode gives. Every closure that takes an item is one.
 ///
@@ -133,6 +134,68 @@ pub trait Consumer<T> {
     /// The source can be cut here: the next item belongs to the next span. See
     /// [`Decode::find_cuts`](super::Decode::find_cuts).
     fn cut(&mut self, _cut: Cut) {}
+}
+
+/// A consumer of any type, as what decodes sees it: that is compiled once for all of them.
+#[doc(hidden)]
+pub trait AnyConsumer<T> {
+    /// Lets `give` have a sink that makes items of what a stream at this place gives, and hands them to the consumer.
+    fn take_from(&mut self, place: Place<'_>, give: &mut dyn FnMut(&mut dyn AnySink<T>));
+
+    /// [`Consumer::item`].
+    fn item(&mut self, item: Item<'_, T>);
+
+    /// [`Consumer::source`].
+    fn source(&mut self, source: &Source, window: Option<Window>);
+
+    /// [`Consumer::enter`].
+    fn enter(&mut self, window: Window);
+
+    /// [`Consumer::has_enough`].
+    fn has_enough(&self) -> bool;
+
+    /// [`Consumer::finish`].
+    fn finish(&mut self);
+
+    /// [`Consumer::pause`].
+    fn pause(&mut self);
+
+    /// [`Consumer::cut`].
+    fn cut(&mut self, cut: Cut);
+}
+
+impl<T, C: Consumer<T>> AnyConsumer<T> for C {
+    fn take_from(&mut self, place: Place<'_>, give: &mut dyn FnMut(&mut dyn AnySink<T>)) {
+        give(&mut Items::new(place, self));
+    }
+
+    fn item(&mut self, item: Item<'_, T>) {
+        Consumer::item(self, item);
+    }
+
+    fn source(&mut self, source: &Source, window: Option<Window>) {
+        Consumer::source(self, source, window);
+    }
+
+    fn enter(&mut self, window: Window) {
+        Consumer::enter(self, window);
+    }
+
+    fn has_enough(&self) -> bool {
+        Consumer::has_enough(self)
+    }
+
+    fn finish(&mut self) {
+        Consumer::finish(self);
+    }
+
+    fn pause(&mut self) {
+        Consumer::pause(self);
+    }
+
+    fn cut(&mut self, cut: Cut) {
+        Consumer::cut(self, cut);
+    }
 }
 
 /// Every closure is a consumer that never has enough.

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use super::consumer::{Consumer, Folded};
 use super::item::Item;
 use super::kind::Kind;
-use super::lane::{Lane, OfSource, Pool, TextSink};
+use super::lane::{BoxedLane, Lane, MakeLane, Outcomes, Pool, TextSink};
 use super::pieces::{self, PieceOptions, Portion};
 use super::session::{Order, Setup};
 use super::source_decoder::Wanted;
@@ -23,13 +23,19 @@ pub enum Written<'a> {
     Text(&'a [u8]),
 }
 
+/// What is to be decoded, on how many threads, for whom.
+pub struct Spreading<'c, 'l, 'm, K: Kind> {
+    setup: Setup<'c, K>,
+    threads: usize,
+    lane: MakeLane<'l, 'm, K::Value>,
+    output: TextSink<'l>,
+}
+
 /// What came of a buffer.
-pub(super) struct Executed<C> {
-    pub summary: BufferSummary,
-    /// The consumers of its sources, by ID; where parts were put out, none.
-    pub consumers: Vec<OfSource<C>>,
+pub struct Executed {
+    pub(super) summary: BufferSummary,
     /// A consumer has enough, or nobody wants more.
-    pub stopped: bool,
+    pub(super) stopped: bool,
 }
 
 impl<'c, K: Kind> Decode<'c, K> {
@@ -126,15 +132,18 @@ impl<'c, K: Kind> Decode<'c, K> {
         let executed = parallel::map(self.setups()?, self.settings.threads, |setup, threads| {
             let wanted = Wanted { arrivals: false, ..setup.wanted };
             let setup = Setup { wanted, order: Order::Any, ..setup };
-            let (pool, buffer) = (Pool::default(), setup.buffer);
-            let lane = || Lane::new(&make, &pool, Some(buffer));
-            self.execute(setup, threads, &lane, &mut |_| ControlFlow::Continue(()))
+            let (pool, outcomes, buffer) = (Pool::default(), Outcomes::default(), setup.buffer);
+            let lane = || Lane::new(&make, &pool, &outcomes, Some(buffer));
+            let executed = self.execute((setup, threads), &lane, &mut |_| ControlFlow::Continue(()))?;
+            let only = executed.summary.sources.first().map(|of| &of.source);
+            let consumers = outcomes.into_consumers(only);
+            Ok::<_, Error>((executed, consumers))
         });
         for executed in executed {
-            let executed = executed?;
+            let (executed, of_buffer) = executed?;
             summary.stopped |= executed.stopped;
             summary.buffers.push(executed.summary);
-            consumers.extend(executed.consumers.into_iter().map(|one| (one.source, one.consumer)));
+            consumers.extend(of_buffer.into_iter().map(|one| (one.source, one.consumer)));
         }
         Ok((summary, consumers))
     }
@@ -171,8 +180,9 @@ impl<'c, K: Kind> Decode<'c, K> {
                 if refusal.is_none() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
             };
             // Text names the ID that a source has at the moment.
-            let lane = || Lane::new(&make, &pool, None);
-            let executed = self.execute(setup, self.settings.threads, &lane, &mut hand_on)?;
+            let outcomes = Outcomes::default();
+            let lane = || Lane::new(&make, &pool, &outcomes, None);
+            let executed = self.execute((setup, self.settings.threads), &lane, &mut hand_on)?;
             let failed = failure.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(failure) = failed.or(refusal.take()) {
                 return Err(failure);
@@ -186,14 +196,20 @@ impl<'c, K: Kind> Decode<'c, K> {
         Ok(summary)
     }
 
-    /// Decodes a buffer, or a span of it, on up to so many threads, each with a lane. Text goes to `output`.
-    fn execute<'m, C: Consumer<K::Value> + Send>(
+    /// Decodes a buffer, or a span of it, for consumers that `make` makes. Text goes to `output`.
+    fn execute<'m, C: Consumer<K::Value> + Send + 'm>(
         &self,
-        setup: Setup<'c, K>,
-        threads: usize,
+        (setup, threads): (Setup<'c, K>, usize),
         lane: &(dyn Fn() -> Lane<'m, C> + Sync),
         output: TextSink<'_>,
-    ) -> Result<Executed<C>> {
+    ) -> Result<Executed> {
+        let lane = || -> BoxedLane<'m, K::Value> { Box::new(lane()) };
+        K::spread(self, Spreading { setup, threads, lane: &lane, output })
+    }
+
+    /// Decodes on up to so many threads, each with a lane.
+    pub(super) fn spread_out(&self, spreading: Spreading<'c, '_, '_, K>) -> Result<Executed> {
+        let Spreading { setup, threads, lane, output } = spreading;
         let mut spread = self.spread(&setup, threads);
         if let Spread::Pieces(id) = spread
             && !setup.decoder(id).is_some_and(|decoder| lane().can_join(&decoder.source))
@@ -202,46 +218,33 @@ impl<'c, K: Kind> Decode<'c, K> {
         }
         match spread {
             Spread::None => {
-                let mut lane = lane();
-                let (summary, outcome) = self.here(setup, &mut lane.with(output))?;
-                Ok(Executed { summary, consumers: lane.into_consumers(), stopped: outcome.is_break() })
+                let (mut lane, mut setup, mut outcome) = (lane(), Some(setup), None);
+                let _ = lane.deliver(output, &mut |consumer| {
+                    outcome = setup.take().map(|setup| self.here(setup, consumer));
+                    ControlFlow::Continue(())
+                });
+                lane.end();
+                let nothing = || Err(Error::misuse("there is nothing to decode"));
+                let (summary, outcome) = outcome.unwrap_or_else(nothing)?;
+                Ok(Executed { summary, stopped: outcome.is_break() })
             }
             Spread::Sources => parallel::run(&setup, threads, &mut self.reader(&setup), lane, output),
             Spread::Pieces(id) => {
                 let options = PieceOptions { threads, size: self.piece() };
-                let mut sum: Option<C> = None;
-                let mut joiner = setup.decoder(id).and_then(|decoder| lane().joiner(&decoder.source));
-                let mut output = |portion| {
-                    match (portion, &mut sum) {
-                        (Portion::Text(mut text), _) => {
-                            let Some(joiner) = &mut joiner else { return output(text) };
-                            joiner.join_text(&text);
-                            return match joiner.text() {
-                                Some(joined) if !joined.is_empty() => {
-                                    text.clear();
-                                    output(std::mem::replace(joined, text))
-                                }
-                                _ => ControlFlow::Continue(()),
-                            };
+                let mut joiner = lane();
+                let joins = setup.decoder(id).is_some_and(|decoder| joiner.begin_joining(&decoder.source));
+                let mut output = |portion| match portion {
+                    Portion::Text(text) if !joins => output(text),
+                    Portion::Text(mut text) => match joiner.join_text(&text) {
+                        Some(joined) if !joined.is_empty() => {
+                            text.clear();
+                            output(std::mem::replace(joined, text))
                         }
-                        (Portion::Part(part), None) => sum = Some(*part),
-                        (Portion::Part(part), Some(sum)) => {
-                            sum.join(*part);
-                            if sum.has_enough() {
-                                return ControlFlow::Break(());
-                            }
-                        }
-                    }
-                    ControlFlow::Continue(())
+                        _ => ControlFlow::Continue(()),
+                    },
+                    Portion::Part(part) => part.join(),
                 };
-                let mut read = self.reader(&setup);
-                let mut executed = pieces::run(&setup, id, options, &mut read, lane, &mut output)?;
-                if let Some(consumer) = sum
-                    && let Some(of) = executed.summary.sources.first()
-                {
-                    executed.consumers.push(OfSource::new(of.source.clone(), consumer));
-                }
-                Ok(executed)
+                pieces::run(&setup, id, options, &mut self.reader(&setup), lane, &mut output)
             }
         }
     }

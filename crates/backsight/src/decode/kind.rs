@@ -6,7 +6,10 @@ use backsight_core::{Accounting, Located};
 use backsight_flow::etm4::Record;
 use backsight_flow::{Event, Statistics};
 
-use super::summary::About;
+use super::Decode;
+use super::consumer::AnyConsumer;
+use super::execute::{Executed, Spreading};
+use super::summary::{About, Summary};
 use super::timed::TimedStream;
 use crate::code::Code;
 use crate::protocol::{
@@ -39,6 +42,15 @@ pub trait Kind: Clone + Send + Sync + 'static {
     #[doc(hidden)]
     fn stream<'c>(&self, source: &Source, code: Option<&'c Code>) -> Result<Option<Self::Stream<'c>>>;
 
+    /// Decodes for a consumer. To be written as `decode.run_any(consumer)` in each type, and so is the next one: a default would be
+    /// compiled in each crate that uses it.
+    #[doc(hidden)]
+    fn run(decode: &Decode<'_, Self>, consumer: &mut dyn AnyConsumer<Self::Value>) -> Result<Summary>;
+
+    /// Decodes for consumers of sources, or of parts of them: `decode.spread_out(spreading)`.
+    #[doc(hidden)]
+    fn spread<'c>(decode: &Decode<'c, Self>, spreading: Spreading<'c, '_, '_, Self>) -> Result<Executed>;
+
     /// The item became known only with the one after it.
     #[doc(hidden)]
     fn is_late(_value: &Self::Value) -> bool {
@@ -64,6 +76,14 @@ impl Kind for Packets {
     const IN_ORDER: bool = true;
     const ABOUT: Purpose = Purpose(About::Packets);
 
+    fn run(decode: &Decode<'_, Self>, consumer: &mut dyn AnyConsumer<Self::Value>) -> Result<Summary> {
+        decode.run_any(consumer)
+    }
+
+    fn spread<'c>(decode: &Decode<'c, Self>, spreading: Spreading<'c, '_, '_, Self>) -> Result<Executed> {
+        decode.spread_out(spreading)
+    }
+
     fn stream(&self, source: &Source, _code: Option<&Code>) -> Result<Option<protocol::Packets>> {
         Ok(source.decoding().packets())
     }
@@ -88,6 +108,14 @@ impl Kind for Execution {
     const IN_ORDER: bool = false;
     const ABOUT: Purpose = Purpose(About::Execution);
 
+    fn run(decode: &Decode<'_, Self>, consumer: &mut dyn AnyConsumer<Self::Value>) -> Result<Summary> {
+        decode.run_any(consumer)
+    }
+
+    fn spread<'c>(decode: &Decode<'c, Self>, spreading: Spreading<'c, '_, '_, Self>) -> Result<Executed> {
+        decode.spread_out(spreading)
+    }
+
     fn stream<'c>(&self, source: &Source, code: Option<&'c Code>) -> Result<Option<TimedStream<'c>>> {
         let Some(code) = code else { return Ok(None) };
         let stream = source.decoding().execution(code.seen_by(source), &self.following);
@@ -108,6 +136,14 @@ impl Kind for Branches {
     const HAS_BYTES: bool = false;
     const IN_ORDER: bool = false;
     const ABOUT: Purpose = Purpose(About::Execution);
+
+    fn run(decode: &Decode<'_, Self>, consumer: &mut dyn AnyConsumer<Self::Value>) -> Result<Summary> {
+        decode.run_any(consumer)
+    }
+
+    fn spread<'c>(decode: &Decode<'c, Self>, spreading: Spreading<'c, '_, '_, Self>) -> Result<Executed> {
+        decode.spread_out(spreading)
+    }
 
     fn stream(&self, source: &Source, _code: Option<&Code>) -> Result<Option<protocol::Branches>> {
         source.decoding().branches().map_err(|why| refusal(source, why))
@@ -226,6 +262,14 @@ where
     const HAS_BYTES: bool = false;
     const IN_ORDER: bool = false;
     const ABOUT: Purpose = Purpose(About::Packets);
+
+    fn run(decode: &Decode<'_, Self>, consumer: &mut dyn AnyConsumer<Self::Value>) -> Result<Summary> {
+        decode.run_any(consumer)
+    }
+
+    fn spread<'c>(decode: &Decode<'c, Self>, spreading: Spreading<'c, '_, '_, Self>) -> Result<Executed> {
+        decode.spread_out(spreading)
+    }
 
     fn stream(&self, source: &Source, _code: Option<&Code>) -> Result<Option<CountedStream<M>>> {
         let stream = source.decoding().packets();

@@ -7,7 +7,7 @@ use backsight_core::TraceId;
 use backsight_flow::PathId;
 use backsight_image::Window;
 
-use super::consumer::Consumer;
+use super::consumer::{AnyConsumer, Consumer};
 use super::item::Item;
 use super::pieces::Portion;
 use crate::protocol::SavedState;
@@ -22,10 +22,101 @@ pub(super) type TextSink<'o> = &'o mut (dyn FnMut(Vec<u8>) -> ControlFlow<()> + 
 /// Text that is enough to be handed on.
 const ENOUGH_TEXT: usize = 1 << 16;
 
+/// What came of lanes.
+pub(super) struct Outcomes<C> {
+    /// Of whole sources.
+    sources: Mutex<Vec<OfSource<C>>>,
+    /// What the parts of the only source come to.
+    sum: Mutex<Option<C>>,
+}
+
+impl<C> Default for Outcomes<C> {
+    fn default() -> Self {
+        Self { sources: Mutex::default(), sum: Mutex::default() }
+    }
+}
+
+impl<C> Outcomes<C> {
+    /// All consumers, in the order of the IDs of their sources. `only` is the source whose parts were put together, if one was.
+    pub fn into_consumers(self, only: Option<&Source>) -> Vec<OfSource<C>> {
+        let mut all = self.sources.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let sum = self.sum.into_inner().unwrap_or_else(PoisonError::into_inner);
+        all.extend(sum.zip(only).map(|(consumer, source)| OfSource::new(source.clone(), consumer)));
+        all.sort_unstable_by_key(|one| one.id);
+        all
+    }
+}
+
+/// The consumer of a part of a source.
+struct Part<'m, C> {
+    consumer: C,
+    outcomes: &'m Outcomes<C>,
+}
+
+/// What was made of a part of a source.
+pub(super) trait AnyPart<V> {
+    /// Puts it to what the parts before it come to. A break means that this has enough.
+    fn join(self: Box<Self>) -> ControlFlow<()>;
+}
+
+impl<V, C: Consumer<V>> AnyPart<V> for Part<'_, C> {
+    fn join(self: Box<Self>) -> ControlFlow<()> {
+        let Self { consumer, outcomes } = *self;
+        let mut sum = outcomes.sum.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(before) = &mut *sum else {
+            *sum = Some(consumer);
+            return ControlFlow::Continue(());
+        };
+        before.join(consumer);
+        if before.has_enough() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+/// The consumers of one thread, of whatever type: what spreads work over threads is compiled once for all of them.
+pub(super) trait AnyLane<'m, V> {
+    /// Can parts of a source have a consumer each?
+    fn can_join(&self, source: &Source) -> bool;
+
+    /// Makes the consumer of the first source; false after a failure.
+    fn begin(&mut self, source: &Source) -> bool;
+
+    /// Lets `work` have the consumer of whatever it is about, and hands on all text after that. A break means that nobody wants more.
+    fn deliver(&mut self, output: TextSink<'_>, work: Work<'_, V>) -> ControlFlow<()>;
+
+    /// What was made of a part of the only source, but for text that was handed on. The next part begins where this one has
+    /// ended, with another consumer unless it writes.
+    fn take_part(&mut self) -> Option<Portion<'m, V>>;
+
+    /// Where the last part has ended, where that is more than the decoder knows.
+    fn boundary(&self) -> Option<&SavedState>;
+
+    /// Goes on where a consumer of the same source has come to this boundary; without one it begins anywhere.
+    fn go_on_at(&mut self, boundary: Option<SavedState>);
+
+    /// Makes a consumer of all the parts of a source, if it makes text of what those have written.
+    fn begin_joining(&mut self, source: &Source) -> bool;
+
+    /// Takes what was written of the next part. Gives the text that it has made of that.
+    fn join_text(&mut self, written: &[u8]) -> Option<&mut Vec<u8>>;
+
+    /// No more comes.
+    fn end(self: Box<Self>);
+}
+
+/// Something that decodes, for a consumer.
+pub(super) type Work<'w, V> = &'w mut (dyn FnMut(&mut dyn AnyConsumer<V>) -> ControlFlow<()> + 'w);
+
+/// A lane of whatever type.
+pub(super) type BoxedLane<'m, V> = Box<dyn AnyLane<'m, V> + Send + 'm>;
+
+/// Makes a lane for a thread.
+pub(super) type MakeLane<'l, 'm, V> = &'l (dyn Fn() -> BoxedLane<'m, V> + Sync + 'l);
+
 /// The consumers of the sources that one thread decodes: each gets what is of its source.
 pub(super) struct Lane<'m, C> {
     make: Make<'m, C>,
     pool: &'m Pool,
+    outcomes: &'m Outcomes<C>,
     /// A source that goes on under another ID keeps its consumer: its buffer says which ones do.
     buffer: Option<&'m Buffer>,
     /// The one that items are of now; there are few others, and they seldom take turns.
@@ -52,46 +143,14 @@ impl<C> OfSource<C> {
 
 impl<'m, C> Lane<'m, C> {
     /// No consumer yet: `make` makes one for each source that has bytes, and, without the buffer, for each ID that it has.
-    pub fn new(make: Make<'m, C>, pool: &'m Pool, buffer: Option<&'m Buffer>) -> Self {
+    pub fn new(
+        make: Make<'m, C>,
+        pool: &'m Pool,
+        outcomes: &'m Outcomes<C>,
+        buffer: Option<&'m Buffer>,
+    ) -> Self {
         let (others, boundary) = Default::default();
-        Self { make, pool, buffer, current: None, others, boundary, is_of_parts: false }
-    }
-
-    /// A consumer of all the parts of a source, if it makes text of what those have written.
-    pub fn joiner<T>(&self, source: &Source) -> Option<C>
-    where
-        C: Consumer<T>,
-    {
-        (self.make)(source).filter(C::joins_text)
-    }
-
-    /// Can parts of a source have a consumer each?
-    pub fn can_join<T>(&self, source: &Source) -> bool
-    where
-        C: Consumer<T>,
-    {
-        (self.make)(source).is_some_and(|consumer| consumer.can_join())
-    }
-
-    /// Makes the consumer of the first source; false after a failure.
-    pub fn begin<T>(&mut self, source: &Source) -> bool
-    where
-        C: Consumer<T>,
-    {
-        self.turn_to(self.id_of(source), source, None);
-        self.current.is_some()
-    }
-
-    /// Its text goes to `output`.
-    pub fn with<'l>(&'l mut self, output: TextSink<'l>) -> Delivering<'l, 'm, C> {
-        Delivering { lane: self, output, has_enough: false }
-    }
-
-    /// All consumers, in the order of the IDs of their sources.
-    pub fn into_consumers(self) -> Vec<OfSource<C>> {
-        let mut all: Vec<_> = self.others.into_iter().chain(self.current).collect();
-        all.sort_by_key(|one| one.id);
-        all
+        Self { make, pool, outcomes, buffer, current: None, others, boundary, is_of_parts: false }
     }
 
     #[inline(always)]
@@ -126,14 +185,26 @@ impl<'m, C> Lane<'m, C> {
             *text = before;
         }
     }
+}
 
-    /// What was made of a part of the only source, but for text that was handed on. The next part begins where this one has
-    /// ended, with another consumer unless it writes.
-    pub fn take_part<T>(&mut self) -> Option<Portion<C>>
-    where
-        C: Consumer<T>,
-    {
-        let pool = self.pool;
+impl<'m, V, C: Consumer<V> + Send + 'm> AnyLane<'m, V> for Lane<'m, C> {
+    fn can_join(&self, source: &Source) -> bool {
+        (self.make)(source).is_some_and(|consumer| consumer.can_join())
+    }
+
+    fn begin(&mut self, source: &Source) -> bool {
+        self.turn_to(self.id_of(source), source, None);
+        self.current.is_some()
+    }
+
+    fn deliver(&mut self, output: TextSink<'_>, work: Work<'_, V>) -> ControlFlow<()> {
+        let mut delivering = Delivering { lane: self, output, has_enough: false };
+        work(&mut delivering)?;
+        delivering.flush()
+    }
+
+    fn take_part(&mut self) -> Option<Portion<'m, V>> {
+        let (pool, outcomes) = (self.pool, self.outcomes);
         let consumer = self.consumer()?;
         let boundary = consumer.boundary();
         let text = consumer.text().map(|text| match text.is_empty() {
@@ -144,20 +215,18 @@ impl<'m, C> Lane<'m, C> {
         match text {
             Some(text) if text.is_empty() => None,
             Some(text) => Some(Portion::Text(text)),
-            None => Some(Portion::Part(Box::new(self.current.take()?.consumer))),
+            None => {
+                let consumer = self.current.take()?.consumer;
+                Some(Portion::Part(Box::new(Part { consumer, outcomes })))
+            }
         }
     }
 
-    /// Where the last part has ended, where that is more than the decoder knows.
-    pub fn boundary(&self) -> Option<&SavedState> {
+    fn boundary(&self) -> Option<&SavedState> {
         self.boundary.as_ref()
     }
 
-    /// Goes on where a consumer of the same source has come to this boundary; without one it begins anywhere.
-    pub fn go_on_at<T>(&mut self, boundary: Option<SavedState>)
-    where
-        C: Consumer<T>,
-    {
+    fn go_on_at(&mut self, boundary: Option<SavedState>) {
         self.is_of_parts = true;
         let consumer = self.consumer();
         // Text that was not taken is not wanted. A consumer that writes goes on: it has learnt texts.
@@ -166,6 +235,24 @@ impl<'m, C> Lane<'m, C> {
             _ => self.current = None,
         }
         self.boundary = boundary;
+    }
+
+    fn begin_joining(&mut self, source: &Source) -> bool {
+        let joiner = (self.make)(source).filter(C::joins_text);
+        self.current = joiner.map(|consumer| OfSource::new(source.clone(), consumer));
+        self.current.is_some()
+    }
+
+    fn join_text(&mut self, written: &[u8]) -> Option<&mut Vec<u8>> {
+        let joiner = self.consumer()?;
+        joiner.join_text(written);
+        joiner.text()
+    }
+
+    fn end(self: Box<Self>) {
+        let Self { current, others, outcomes, .. } = *self;
+        let mut all = outcomes.sources.lock().unwrap_or_else(PoisonError::into_inner);
+        all.extend(others.into_iter().chain(current));
     }
 }
 

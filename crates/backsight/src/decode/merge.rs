@@ -5,7 +5,7 @@
 
 use backsight_image::Window;
 
-use super::consumer::Consumer;
+use super::consumer::{AnyConsumer, Consumer};
 use super::item::{Item, Origin};
 use crate::Source;
 
@@ -74,7 +74,7 @@ impl<T: Copy> Consumer<T> for Waiting<T> {
 
 impl<T: Copy> Waiting<T> {
     /// Gives everything in order.
-    pub fn give(&mut self, consumer: &mut impl Consumer<T>) {
+    pub fn give(&mut self, consumer: &mut dyn AnyConsumer<T>) {
         let Self { items, bytes, sources, order, .. } = self;
         order.sort_unstable();
         let mut current = u32::MAX;

@@ -39,7 +39,7 @@ pub use crate::protocol::SavedState;
 use crate::{Error, Result};
 pub use by_thread::{ThreadId, ThreadItem, Turn, Turns};
 pub use consumer::Consumer;
-use consumer::Each;
+use consumer::{AnyConsumer, Each};
 pub use execute::Written;
 pub use item::{Cut, Item, Outcome, Seek};
 pub use items::{Items, OwnedItem};
@@ -265,6 +265,10 @@ impl<'c, K: Kind> Decode<'c, K> {
     /// # Errors
     /// As [`Decode::run`].
     pub fn run_to(self, consumer: &mut impl Consumer<K::Value>) -> Result<Summary> {
+        K::run(&self, consumer)
+    }
+
+    fn run_any(&self, consumer: &mut dyn AnyConsumer<K::Value>) -> Result<Summary> {
         let mut summary = self.empty_summary();
         for setup in self.setups()? {
             let (of_buffer, outcome) = self.here(setup, consumer)?;
@@ -278,10 +282,10 @@ impl<'c, K: Kind> Decode<'c, K> {
     }
 
     /// Decodes a buffer, or a span of it, on this thread.
-    fn here<C: Consumer<K::Value>>(
+    fn here(
         &self,
         setup: Setup<'c, K>,
-        consumer: &mut C,
+        consumer: &mut dyn AnyConsumer<K::Value>,
     ) -> Result<(BufferSummary, ControlFlow<()>)> {
         if let Some(span) = &self.settings.span {
             return self.run_span(&setup, span, consumer);
@@ -290,12 +294,12 @@ impl<'c, K: Kind> Decode<'c, K> {
         let mut session = Session::new(setup);
         let mut outcome = ControlFlow::Continue(());
         self.blocks(buffer, fill, &mut |block| {
-            outcome = session.feed(block, consumer);
+            outcome = session.feed_to(block, consumer);
             consumer.pause();
             outcome
         })?;
         if outcome.is_continue() {
-            outcome = session.finish(consumer);
+            outcome = session.finish_to(consumer);
             consumer.pause();
         }
         Ok((session.buffer_summary(), outcome))

@@ -13,10 +13,10 @@ use std::thread::{Scope, ScopedJoinHandle};
 
 use backsight_core::TraceId;
 
-use super::consumer::Consumer;
+use super::consumer::AnyConsumer;
 use super::execute::Executed;
 use super::kind::Kind;
-use super::lane::{Lane, OfSource, TextSink};
+use super::lane::{BoxedLane, MakeLane, TextSink};
 use super::session::{Setup, buffer_summary, summaries_of};
 use super::source_decoder::SourceDecoder;
 use super::split::{Piece, Splitter};
@@ -30,9 +30,9 @@ const BLOCKS_AHEAD: usize = 2;
 const PORTIONS: usize = 4;
 
 /// What a thread is asked to do.
-enum Job<'c, 'm, K: Kind, C> {
+enum Job<'c, 'm, K: Kind> {
     /// Take care of another source.
-    Source(TraceId, Box<Worker<'c, 'm, K, C>>),
+    Source(TraceId, Box<Worker<'c, 'm, K>>),
     /// Decode more of one.
     Piece(TraceId, Piece),
     /// Finish one.
@@ -47,28 +47,28 @@ enum Reply {
 }
 
 /// A source on its thread.
-struct Worker<'c, 'm, K: Kind, C> {
+struct Worker<'c, 'm, K: Kind> {
     decoder: SourceDecoder<K::Stream<'c>>,
-    lane: Lane<'m, C>,
+    lane: BoxedLane<'m, K::Value>,
     replies: SyncSender<Reply>,
     /// Its consumer has enough.
     is_over: bool,
 }
 
-impl<K: Kind, C: Consumer<K::Value>> Worker<'_, '_, K, C> {
+impl<K: Kind> Worker<'_, '_, K> {
     /// Decodes; a break means that nobody wants the result any more.
     fn work(&mut self, piece: Option<&Piece>) -> ControlFlow<()> {
         let Self { decoder, lane, replies, is_over } = self;
         let mut output = |text| control(replies.send(Reply::Text(text)));
-        let mut consumer = lane.with(&mut output);
-        *is_over = *is_over || {
-            match piece {
-                Some(piece) => drop(decoder.take(piece.part(), &mut consumer)),
-                None if decoder.finish(&mut consumer).is_continue() => consumer.finish(),
-                None => {}
+        let mut decode = |consumer: &mut dyn AnyConsumer<K::Value>| match piece {
+            Some(piece) => decoder.take(piece.part(), consumer),
+            None => {
+                decoder.finish(consumer)?;
+                consumer.finish();
+                ControlFlow::Continue(())
             }
-            consumer.flush::<K::Value>().is_break()
         };
+        *is_over = *is_over || lane.deliver(&mut output, &mut decode).is_break();
         control(replies.send(Reply::Done))
     }
 }
@@ -78,15 +78,14 @@ fn control<E>(sent: std::result::Result<(), E>) -> ControlFlow<()> {
 }
 
 /// What became of a source on a thread.
-struct Done<C> {
+struct Done {
     id: TraceId,
     summaries: Vec<SourceSummary>,
-    consumers: Vec<OfSource<C>>,
     has_enough: bool,
 }
 
 /// Does what it is asked to, until nobody asks any more. Gives what came of its sources.
-fn thread_of_sources<K: Kind, C: Consumer<K::Value>>(jobs: Receiver<Job<'_, '_, K, C>>) -> Vec<Done<C>> {
+fn thread_of_sources<K: Kind>(jobs: Receiver<Job<'_, '_, K>>) -> Vec<Done> {
     let mut workers = BTreeMap::new();
     for job in jobs {
         let outcome = match job {
@@ -101,17 +100,16 @@ fn thread_of_sources<K: Kind, C: Consumer<K::Value>>(jobs: Receiver<Job<'_, '_, 
             break;
         }
     }
-    let done = |(id, mut worker): (TraceId, Box<Worker<'_, '_, K, C>>)| Done {
-        id,
-        summaries: summaries_of::<K>(&mut worker.decoder),
-        has_enough: worker.is_over,
-        consumers: worker.lane.into_consumers(),
+    let done = |(id, worker): (TraceId, Box<Worker<'_, '_, K>>)| {
+        let Worker { mut decoder, lane, is_over: has_enough, .. } = *worker;
+        lane.end();
+        Done { id, summaries: summaries_of::<K>(&mut decoder), has_enough }
     };
     workers.into_iter().map(done).collect()
 }
 
 /// A thread that decodes some of the sources: what it is asked to do, and what comes of that.
-type Thread<'c, 'scope, 'env, K, C> = (Sender<Job<'c, 'env, K, C>>, ScopedJoinHandle<'scope, Vec<Done<C>>>);
+type Thread<'c, 'scope, 'm, K> = (Sender<Job<'c, 'm, K>>, ScopedJoinHandle<'scope, Vec<Done>>);
 
 /// Takes blocks of a buffer.
 pub(super) type BlockSink<'a> = &'a mut (dyn FnMut(&[u8]) -> ControlFlow<()> + 'a);
@@ -120,10 +118,10 @@ pub(super) type BlockSink<'a> = &'a mut (dyn FnMut(&[u8]) -> ControlFlow<()> + '
 pub(super) type Read<'a> = &'a mut dyn FnMut(BlockSink<'_>) -> Result;
 
 /// The calling thread's side.
-struct Threads<'c, 'scope, 'env, K: Kind, C> {
+struct Threads<'c, 'scope, 'env, 'm, K: Kind> {
     scope: &'scope Scope<'scope, 'env>,
     /// As many as there are sources, at most `most`: a buffer without sources starts none.
-    threads: Vec<Thread<'c, 'scope, 'env, K, C>>,
+    threads: Vec<Thread<'c, 'scope, 'm, K>>,
     most: usize,
     /// The number of the thread of each source, and what comes back from it.
     sources: BTreeMap<TraceId, (usize, Receiver<Reply>)>,
@@ -131,21 +129,21 @@ struct Threads<'c, 'scope, 'env, K: Kind, C> {
     ahead: VecDeque<Vec<TraceId>>,
 }
 
-impl<'c, 'scope, 'env, K: Kind, C: Consumer<K::Value> + Send> Threads<'c, 'scope, 'env, K, C>
+impl<'c, 'scope, 'env, 'm, K: Kind> Threads<'c, 'scope, 'env, 'm, K>
 where
     'c: 'scope,
-    C: 'scope,
+    'm: 'scope,
 {
     fn new(scope: &'scope Scope<'scope, 'env>, most: usize) -> Self {
         let most = most.max(1);
         Self { scope, threads: Vec::new(), most, sources: BTreeMap::new(), ahead: VecDeque::new() }
     }
 
-    fn add(&mut self, id: TraceId, decoder: SourceDecoder<K::Stream<'c>>, lane: Lane<'env, C>) {
+    fn add(&mut self, id: TraceId, decoder: SourceDecoder<K::Stream<'c>>, lane: BoxedLane<'m, K::Value>) {
         let thread = self.sources.len() % self.most;
         if thread == self.threads.len() {
             let (sender, receiver) = channel();
-            self.threads.push((sender, self.scope.spawn(move || thread_of_sources::<K, C>(receiver))));
+            self.threads.push((sender, self.scope.spawn(move || thread_of_sources::<K>(receiver))));
         }
         let (replies, receiver) = sync_channel(PORTIONS);
         self.sources.insert(id, (thread, receiver));
@@ -153,7 +151,7 @@ where
     }
 
     /// A thread that has ended was told to.
-    fn ask(&self, id: TraceId, job: Job<'c, 'env, K, C>) {
+    fn ask(&self, id: TraceId, job: Job<'c, 'm, K>) {
         let thread = self.sources.get(&id).and_then(|(thread, _)| self.threads.get(*thread));
         if let Some((jobs, _)) = thread {
             let _ = jobs.send(job);
@@ -172,7 +170,7 @@ where
     }
 
     /// Lets the threads end, and gives what came of their sources, by ID.
-    fn end(self) -> Vec<Done<C>> {
+    fn end(self) -> Vec<Done> {
         // Who still waits for room in a channel is let go.
         drop(self.sources);
         let (senders, handles): (Vec<_>, Vec<_>) = self.threads.into_iter().unzip();
@@ -190,21 +188,17 @@ where
 }
 
 /// Decodes a buffer on up to so many threads. `lane` makes the consumers of a source; `output` gets text in order.
-pub(super) fn run<'c, 'm, K, C>(
+pub(super) fn run<'c, 'm, K: Kind>(
     setup: &Setup<'c, K>,
     threads: usize,
     read: Read<'_>,
-    lane: &dyn Fn() -> Lane<'m, C>,
+    lane: MakeLane<'_, 'm, K::Value>,
     output: TextSink<'_>,
-) -> Result<Executed<C>>
-where
-    K: Kind,
-    C: Consumer<K::Value> + Send,
-{
+) -> Result<Executed> {
     let mut splitter = Splitter::new(setup.buffer, setup.wanted);
     let mut undecoded = Vec::new();
     let (done, reading, outcome) = std::thread::scope(|scope| {
-        let mut pool: Threads<'_, '_, '_, K, C> = Threads::new(scope, threads);
+        let mut pool: Threads<'c, '_, '_, 'm, K> = Threads::new(scope, threads);
         let mut outcome = ControlFlow::Continue(());
         let reading = read(&mut |block| {
             splitter.feed(block, &mut |id| {
@@ -249,13 +243,12 @@ where
         (pool.end(), reading, outcome)
     });
     reading?;
-    let (mut sources, mut consumers, mut stopped) = (Vec::new(), Vec::new(), outcome.is_break());
+    let (mut sources, mut stopped) = (Vec::new(), outcome.is_break());
     for one in done {
         sources.extend(one.summaries);
-        consumers.extend(one.consumers);
         stopped |= one.has_enough;
     }
-    Ok(Executed { summary: buffer_summary(setup, &splitter, sources, &undecoded), consumers, stopped })
+    Ok(Executed { summary: buffer_summary(setup, &splitter, sources, &undecoded), stopped })
 }
 
 /// Does some work for each of several things, on up to so many threads, and gives the results in order. Each piece of

@@ -8,7 +8,7 @@ use backsight_arm::frame::Run;
 use backsight_core::TraceId;
 
 use super::caches::{CodeCaches, CodeKey, SharedCode};
-use super::consumer::Consumer;
+use super::consumer::{AnyConsumer, Consumer};
 use super::kind::Kind;
 use super::merge::Waiting;
 use super::source_decoder::{Part, SourceDecoder, Wanted};
@@ -108,11 +108,19 @@ impl<'c, K: Kind> Session<'c, K> {
 
     /// Takes more bytes of the buffer, and gives what is in them. If the consumer has enough, the rest is not given.
     pub fn feed(&mut self, bytes: &[u8], consumer: &mut impl Consumer<K::Value>) -> ControlFlow<()> {
+        self.feed_to(bytes, consumer)
+    }
+
+    pub(super) fn feed_to(
+        &mut self,
+        bytes: &[u8],
+        consumer: &mut dyn AnyConsumer<K::Value>,
+    ) -> ControlFlow<()> {
         let block = if self.setup.order == Order::Blocks { BLOCK } else { SMALL_BLOCK };
         bytes.chunks(block).try_for_each(|block| self.block(block, consumer))
     }
 
-    fn block(&mut self, block: &[u8], consumer: &mut impl Consumer<K::Value>) -> ControlFlow<()> {
+    fn block(&mut self, block: &[u8], consumer: &mut dyn AnyConsumer<K::Value>) -> ControlFlow<()> {
         if self.setup.buffer.is_raw() {
             return self.raw_block(block, consumer);
         }
@@ -134,7 +142,7 @@ impl<'c, K: Kind> Session<'c, K> {
     }
 
     /// All bytes belong to one source: nothing has to be gathered.
-    fn raw_block(&mut self, block: &[u8], consumer: &mut impl Consumer<K::Value>) -> ControlFlow<()> {
+    fn raw_block(&mut self, block: &[u8], consumer: &mut dyn AnyConsumer<K::Value>) -> ControlFlow<()> {
         let Self { setup, splitter, decoders, undecoded, .. } = self;
         if decoders.is_empty() && undecoded.is_empty() {
             met(setup, TraceId::NULL, decoders, undecoded);
@@ -148,6 +156,10 @@ impl<'c, K: Kind> Session<'c, K> {
     /// The buffer ends. What is pushed in after that is another one, with the same sources; what decoders have learnt of
     /// the code stays known.
     pub fn finish(&mut self, consumer: &mut impl Consumer<K::Value>) -> ControlFlow<()> {
+        self.finish_to(consumer)
+    }
+
+    pub(super) fn finish_to(&mut self, consumer: &mut dyn AnyConsumer<K::Value>) -> ControlFlow<()> {
         self.splitter.restart();
         self.decoders.values_mut().try_for_each(|decoder| {
             decoder.finish(consumer)?;

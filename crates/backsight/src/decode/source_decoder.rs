@@ -8,7 +8,7 @@ use backsight_flow::{CountedRanges, Event, PathId, PathRanges, Range};
 use backsight_image::Window;
 
 use super::caches::SharedCode;
-use super::consumer::Consumer;
+use super::consumer::{AnyConsumer, Consumer};
 use super::item::{Arrival, Item, MOST_KEPT, Origin, Recent};
 use super::positions::Positions;
 use crate::Source;
@@ -109,16 +109,27 @@ enum StreamEvent {
     Finish,
 }
 
-/// Makes items of what a stream gives, and hands them on until nobody wants more.
-struct Items<'a, C> {
+/// Where a stream is: what is in all items that come of some of its bytes.
+pub struct Place<'a> {
     source: &'a Source,
     origin: Origin<'a>,
     shown: &'a mut u64,
     base: u64,
     window: &'a mut Option<Window>,
-    consumer: &'a mut C,
     /// Somebody asks for bytes or arrivals.
     is_tracked: bool,
+}
+
+/// Makes items of what a stream gives, and hands them on until nobody wants more.
+pub(super) struct Items<'a, C> {
+    place: Place<'a>,
+    consumer: &'a mut C,
+}
+
+impl<'a, C> Items<'a, C> {
+    pub fn new(place: Place<'a>, consumer: &'a mut C) -> Self {
+        Self { place, consumer }
+    }
 }
 
 impl<V, C: Consumer<V>> StreamSink<V> for Items<'_, C> {
@@ -128,16 +139,16 @@ impl<V, C: Consumer<V>> StreamSink<V> for Items<'_, C> {
             return;
         }
         let Located { offset, length, value } = located;
-        let offset = offset + self.base;
-        if self.is_tracked {
-            *self.shown = offset + u64::from(length);
+        let offset = offset + self.place.base;
+        if self.place.is_tracked {
+            *self.place.shown = offset + u64::from(length);
         }
-        let (source, origin, window) = (self.source, self.origin, *self.window);
+        let (source, origin, window) = (self.place.source, self.place.origin, *self.place.window);
         self.consumer.item(Item { source, sub_source, offset, length, window, value, origin });
     }
 
     fn enter(&mut self, window: Window) {
-        *self.window = Some(window);
+        *self.place.window = Some(window);
         self.consumer.enter(window);
     }
 
@@ -146,7 +157,7 @@ impl<V, C: Consumer<V>> StreamSink<V> for Items<'_, C> {
     where
         V: From<Event>,
     {
-        if self.is_tracked {
+        if self.place.is_tracked {
             for range in ranges {
                 StreamSink::take(self, sub_source, range.map(|range| Event::Range(range).into()));
             }
@@ -156,7 +167,7 @@ impl<V, C: Consumer<V>> StreamSink<V> for Items<'_, C> {
             return;
         }
         // Most never look at an item: what is in all of them is copied for those who do.
-        let Self { source, ref origin, ref window, base, ref mut consumer, .. } = *self;
+        let Self { place: Place { source, ref origin, ref window, base, .. }, ref mut consumer } = *self;
         let items = ranges.map(|Located { offset, length, value }| Item {
             source,
             sub_source,
@@ -174,7 +185,7 @@ impl<V, C: Consumer<V>> StreamSink<V> for Items<'_, C> {
     where
         V: From<Event>,
     {
-        if self.is_tracked {
+        if self.place.is_tracked {
             for (count, range) in ranges {
                 count.into_iter().for_each(|count| StreamSink::take(self, sub_source, count.map(V::from)));
                 StreamSink::take(self, sub_source, range.map(|range| Event::Range(range).into()));
@@ -184,7 +195,7 @@ impl<V, C: Consumer<V>> StreamSink<V> for Items<'_, C> {
         if self.consumer.has_enough() {
             return;
         }
-        let Self { source, origin, window, base, .. } = self;
+        let Place { source, origin, window, base, .. } = &self.place;
         let (source, origin, window, base) = (*source, *origin, **window, *base);
         let item = move |Located { offset, length, value }: Located<Event>| Item {
             source,
@@ -280,7 +291,7 @@ impl<S: AnyStream> SourceDecoder<S> {
     }
 
     /// Takes more of the stream. A break means that the consumer wants no more.
-    pub fn take<C: Consumer<S::Value>>(&mut self, part: Part<'_>, consumer: &mut C) -> ControlFlow<()> {
+    pub fn take(&mut self, part: Part<'_>, consumer: &mut dyn AnyConsumer<S::Value>) -> ControlFlow<()> {
         consumer.source(&self.source, self.window);
         if let Some(shared) = &mut self.shared {
             shared.lend(&mut self.stream);
@@ -310,7 +321,7 @@ impl<S: AnyStream> SourceDecoder<S> {
         }
     }
 
-    fn take_part<C: Consumer<S::Value>>(&mut self, part: Part<'_>, consumer: &mut C) -> ControlFlow<()> {
+    fn take_part(&mut self, part: Part<'_>, consumer: &mut dyn AnyConsumer<S::Value>) -> ControlFlow<()> {
         self.keep(&part);
         let mut from = 0;
         for &Break { at, arrival, start, goes_on_as } in part.breaks {
@@ -337,23 +348,23 @@ impl<S: AnyStream> SourceDecoder<S> {
     }
 
     /// The stream ends.
-    pub fn finish<C: Consumer<S::Value>>(&mut self, consumer: &mut C) -> ControlFlow<()> {
+    pub fn finish(&mut self, consumer: &mut dyn AnyConsumer<S::Value>) -> ControlFlow<()> {
         consumer.source(&self.source, self.window);
         self.step(StreamEvent::Finish, consumer)
     }
 
     /// The stream does not continue.
-    pub fn reset<C: Consumer<S::Value>>(&mut self, consumer: &mut C) -> ControlFlow<()> {
+    pub fn reset(&mut self, consumer: &mut dyn AnyConsumer<S::Value>) -> ControlFlow<()> {
         consumer.source(&self.source, self.window);
         self.step(StreamEvent::Reset(u64::MAX), consumer)
     }
 
-    fn feed<C: Consumer<S::Value>>(&mut self, bytes: &[u8], consumer: &mut C) -> ControlFlow<()> {
+    fn feed(&mut self, bytes: &[u8], consumer: &mut dyn AnyConsumer<S::Value>) -> ControlFlow<()> {
         self.taken += bytes.len() as u64;
         self.with_items(None, Act::Feed(bytes), consumer)
     }
 
-    fn step<C: Consumer<S::Value>>(&mut self, step: StreamEvent, consumer: &mut C) -> ControlFlow<()> {
+    fn step(&mut self, step: StreamEvent, consumer: &mut dyn AnyConsumer<S::Value>) -> ControlFlow<()> {
         let act = match step {
             StreamEvent::Reset(_) => Act::Reset,
             StreamEvent::End(_) | StreamEvent::Finish => Act::Finish,
@@ -361,12 +372,11 @@ impl<S: AnyStream> SourceDecoder<S> {
         self.with_items(Some(step), act, consumer)
     }
 
-    #[inline(always)]
-    fn with_items<C: Consumer<S::Value>>(
+    fn with_items(
         &mut self,
         step: Option<StreamEvent>,
         act: Act<'_>,
-        consumer: &mut C,
+        consumer: &mut dyn AnyConsumer<S::Value>,
     ) -> ControlFlow<()> {
         let Self { source, stream, wanted, positions, arrivals, kept, window, base, .. } = self;
         let arrival = match step {
@@ -380,7 +390,8 @@ impl<S: AnyStream> SourceDecoder<S> {
         let is_tracked = wanted.bytes || wanted.arrivals;
         let origin = if wanted.positions || is_tracked { Origin::Stream(&recent) } else { Origin::Unknown };
         let (shown, base) = (&mut kept.shown, *base);
-        stream.act(act, &mut Items { source, origin, shown, window, base, consumer, is_tracked });
+        let place = Place { source, origin, shown, base, window, is_tracked };
+        consumer.take_from(place, &mut |sink| stream.act(act, sink));
         if consumer.has_enough() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }

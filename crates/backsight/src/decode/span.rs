@@ -15,7 +15,7 @@ use backsight_core::TraceId;
 use backsight_image::Window;
 
 use super::Decode;
-use super::consumer::Consumer;
+use super::consumer::{AnyConsumer, Consumer};
 use super::item::{Cut, Item, Seek};
 use super::kind::Kind;
 use super::pieces::{Cutter, StreamPiece};
@@ -59,11 +59,11 @@ impl Span {
 
 impl<'c, K: Kind> Decode<'c, K> {
     /// Decodes a span of a source on this thread.
-    pub(super) fn run_span<C: Consumer<K::Value>>(
+    pub(super) fn run_span(
         &self,
         setup: &Setup<'c, K>,
         span: &Span,
-        consumer: &mut C,
+        consumer: &mut dyn AnyConsumer<K::Value>,
     ) -> Result<(BufferSummary, ControlFlow<()>)> {
         let id = id_in_frames(setup, span.id);
         let mut stream = SourceStream::new(setup, id, None);
@@ -130,7 +130,7 @@ impl<'c, K: Kind> Decode<'c, K> {
         position: Option<u64>,
         (buffer, id): (&str, TraceId),
         size: usize,
-        consumer: &mut impl Consumer<K::Value>,
+        consumer: &mut dyn AnyConsumer<K::Value>,
     ) -> Result {
         let decode = self.span(&Span::all(buffer, id));
         let Some(setup) = decode.setups()?.pop() else { return Ok(()) };
@@ -312,12 +312,12 @@ fn latest(seeks: &mut VecDeque<Seek>, offset: u64) -> Option<Seek> {
 }
 
 /// Decodes a piece, and beside that its beginning by a decoder that knows nothing of what came before.
-fn look_for_cut<S: AnyStream, C: Consumer<S::Value>>(
+fn look_for_cut<S: AnyStream>(
     piece: &StreamPiece,
     (seek, known): (Option<Seek>, Option<&SavedState>),
     decoder: &mut SourceDecoder<S>,
     probe: &mut SourceDecoder<S>,
-    consumer: &mut C,
+    consumer: &mut dyn AnyConsumer<S::Value>,
 ) {
     let state = if piece.can_begin_alone { starting_state(probe, piece.offset, known) } else { None };
     let mut is_probed = state.is_some();
@@ -338,9 +338,9 @@ fn look_for_cut<S: AnyStream, C: Consumer<S::Value>>(
 }
 
 /// Drops what comes before the beginning of a span, but for what decides what code there is.
-struct BeforeSpan<'c, C>(&'c mut C);
+struct BeforeSpan<'c, V>(&'c mut dyn AnyConsumer<V>);
 
-impl<V, C: Consumer<V>> Consumer<V> for BeforeSpan<'_, C> {
+impl<V> Consumer<V> for BeforeSpan<'_, V> {
     fn item(&mut self, _item: Item<'_, V>) {}
 
     fn ignores_items(&self) -> bool {
@@ -369,12 +369,12 @@ impl Bounds {
     }
 
     /// Decodes what is within the bounds of some bytes of the stream, the first of which is at this offset.
-    fn decode<S: AnyStream, C: Consumer<S::Value>>(
+    fn decode<S: AnyStream>(
         &self,
         piece: &Piece,
         at: u64,
         decoder: &mut SourceDecoder<S>,
-        consumer: &mut C,
+        consumer: &mut dyn AnyConsumer<S::Value>,
     ) -> ControlFlow<()> {
         let length = piece.bytes.len();
         let within =
@@ -385,7 +385,7 @@ impl Bounds {
             return decoder.take(piece.part(), consumer);
         }
         if from < give {
-            decoder.take(piece.slice(from..give).part(), &mut BeforeSpan(&mut *consumer))?;
+            decoder.take(piece.slice(from..give).part(), &mut BeforeSpan(consumer))?;
         }
         if give < to {
             decoder.take(piece.slice(give..to).part(), consumer)?;

@@ -23,10 +23,9 @@ use backsight_core::TraceId;
 pub(super) use self::cut::{Cutter, StreamPiece};
 pub(super) use self::worker::Portion;
 use self::worker::{Counts, Job, Mark, Reply, decode_part, work};
-use super::consumer::Consumer;
 use super::execute::Executed;
 use super::kind::Kind;
-use super::lane::Lane;
+use super::lane::{BoxedLane, MakeLane};
 use super::parallel::{self, Read};
 use super::session::{Setup, buffer_summary};
 use super::source_decoder::{SourceDecoder, Wanted};
@@ -128,21 +127,17 @@ fn named_ids(buffer: &Buffer, size: u64, threads: usize) -> Result<Option<NamedI
 }
 
 /// Takes portions, in order.
-type Output<'o, C> = &'o mut (dyn FnMut(Portion<C>) -> ControlFlow<()> + 'o);
+type Output<'o, 'm, V> = &'o mut (dyn FnMut(Portion<'m, V>) -> ControlFlow<()> + 'o);
 
 /// Decodes the only source of a buffer. Each thread has a lane; `output` gets the portions in order.
-pub(super) fn run<'c, 'm, K, C>(
-    setup: &Setup<'c, K>,
+pub(super) fn run<'m, K: Kind>(
+    setup: &Setup<'_, K>,
     id: TraceId,
     options: PieceOptions,
     read: Read<'_>,
-    lane: &(dyn Fn() -> Lane<'m, C> + Sync),
-    output: Output<'_, C>,
-) -> Result<Executed<C>>
-where
-    K: Kind,
-    C: Consumer<K::Value> + Send,
-{
+    lane: MakeLane<'_, 'm, K::Value>,
+    output: Output<'_, 'm, K::Value>,
+) -> Result<Executed> {
     // The order of one source is that of its bytes.
     let wanted = Wanted { arrivals: false, ..setup.wanted };
     let setup = &Setup { wanted, ..setup.clone() };
@@ -204,7 +199,7 @@ where
     let summary = SourceSummary { source, packets, accounting, statistics, notes, kinds };
     let sources = if gathering.is_met() { vec![summary] } else { Vec::new() };
     let summary = buffer_summary(setup, &gathering.splitter, sources, &gathering.undecoded);
-    Ok(Executed { summary, consumers: Vec::new(), stopped: outcome.is_break() })
+    Ok(Executed { summary, stopped: outcome.is_break() })
 }
 
 /// The bytes of the source on their way from the buffer to pieces.
@@ -220,10 +215,7 @@ struct Gathering<'s, 'c, K> {
 
 impl<'c, K: Kind> Gathering<'_, 'c, K> {
     /// Takes more of the buffer.
-    fn feed<C>(&mut self, block: &[u8], chain: &mut Chain<'_, '_, K::Stream<'c>, C>) -> ControlFlow<()>
-    where
-        C: Consumer<K::Value>,
-    {
+    fn feed(&mut self, block: &[u8], chain: &mut Chain<'_, '_, K::Stream<'c>>) -> ControlFlow<()> {
         let Self { setup, id, splitter, cutter, raw, undecoded } = self;
         if setup.buffer.is_raw() {
             let (index, breaks) = splitter.feed_raw(block);
@@ -258,43 +250,43 @@ impl<'c, K: Kind> Gathering<'_, 'c, K> {
 }
 
 /// A piece that was handed out.
-struct Handed<C> {
+struct Handed<'m, V> {
     piece: Arc<StreamPiece>,
     /// What comes of it; nothing if it was not decoded ahead.
-    replies: Option<Receiver<Reply<C>>>,
+    replies: Option<Receiver<Reply<'m, V>>>,
 }
 
 /// Where the decoding that is certain stands.
-struct Track<C> {
+struct Track<'m, V> {
     piece: Arc<StreamPiece>,
     /// The next part.
     part: usize,
     /// Who decodes it: a thread, or the calling one.
-    replies: Option<Receiver<Reply<C>>>,
+    replies: Option<Receiver<Reply<'m, V>>>,
     /// What the decoder had counted when this track began.
     base: Counts,
 }
 
 /// The pieces of a source, in order.
-struct Chain<'o, 'm, S: AnyStream, C> {
-    jobs: Option<Sender<Job<C>>>,
+struct Chain<'o, 'm, S: AnyStream> {
+    jobs: Option<Sender<Job<'m, S::Value>>>,
     /// Pieces that are handed out before the first of them has to be done.
     ahead: usize,
     /// For what is decoded on the calling thread.
     decoder: SourceDecoder<S>,
-    lane: Lane<'m, C>,
-    track: Option<Track<C>>,
-    waiting: VecDeque<Handed<C>>,
+    lane: BoxedLane<'m, S::Value>,
+    track: Option<Track<'m, S::Value>>,
+    waiting: VecDeque<Handed<'m, S::Value>>,
     /// What was known at the end of a part that is certain.
     known: Option<SavedState>,
     /// What was counted in what has been put out.
     counts: Counts,
     /// Pieces that were decoded ahead in vain since the last one that was not.
     in_vain: u32,
-    output: Output<'o, C>,
+    output: Output<'o, 'm, S::Value>,
 }
 
-impl<S: AnyStream, C: Consumer<S::Value>> Chain<'_, '_, S, C> {
+impl<'m, S: AnyStream> Chain<'_, 'm, S> {
     /// The next piece, where there is enough for one.
     fn cut(&mut self, cutter: &mut Cutter, gathered: &mut Piece) -> Option<StreamPiece> {
         let stream = self.decoder.stream.resumable()?;
@@ -383,7 +375,7 @@ impl<S: AnyStream, C: Consumer<S::Value>> Chain<'_, '_, S, C> {
     }
 
     /// The first piece: a source says things at its beginning that it does not say again.
-    fn begin(&mut self, Handed { piece, replies }: Handed<C>) -> ControlFlow<()> {
+    fn begin(&mut self, Handed { piece, replies }: Handed<'m, S::Value>) -> ControlFlow<()> {
         let Some(Reply::Mark(mark)) = replies.as_ref().and_then(|replies| replies.recv().ok()) else {
             return ControlFlow::Break(());
         };
@@ -396,7 +388,7 @@ impl<S: AnyStream, C: Consumer<S::Value>> Chain<'_, '_, S, C> {
     }
 
     /// Puts out the bytes that are the piece's own.
-    fn finish_own_bytes(&mut self, track: &mut Track<C>) -> ControlFlow<()> {
+    fn finish_own_bytes(&mut self, track: &mut Track<'m, S::Value>) -> ControlFlow<()> {
         let mut last = None;
         while track.part <= track.piece.own_end() {
             last = Some(self.part(track)?);
@@ -411,7 +403,7 @@ impl<S: AnyStream, C: Consumer<S::Value>> Chain<'_, '_, S, C> {
     }
 
     /// Puts out the next part of a track.
-    fn part(&mut self, track: &mut Track<C>) -> ControlFlow<(), Box<Mark>> {
+    fn part(&mut self, track: &mut Track<'m, S::Value>) -> ControlFlow<(), Box<Mark>> {
         let part = track.part;
         track.part += 1;
         let Some(replies) = &track.replies else {
@@ -433,13 +425,13 @@ impl<S: AnyStream, C: Consumer<S::Value>> Chain<'_, '_, S, C> {
 }
 
 /// A piece that was decoded ahead, up to where it takes over.
-struct Ahead<C> {
-    replies: Receiver<Reply<C>>,
+struct Ahead<'m, V> {
+    replies: Receiver<Reply<'m, V>>,
     /// The next part.
     part: usize,
 }
 
-impl<C> Ahead<C> {
+impl<V> Ahead<'_, V> {
     /// The end of its next part. What it gave before is not needed.
     fn next_mark(&mut self) -> Option<Box<Mark>> {
         // One more mark comes before the first part.

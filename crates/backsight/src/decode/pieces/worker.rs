@@ -8,8 +8,7 @@ use backsight_core::Accounting;
 use backsight_flow::Statistics;
 
 use super::cut::StreamPiece;
-use crate::decode::consumer::Consumer;
-use crate::decode::lane::Lane;
+use crate::decode::lane::{AnyPart, BoxedLane};
 use crate::decode::source_decoder::SourceDecoder;
 use crate::protocol::{AnyStream, Kinds, Notes, SavedState, Stream};
 
@@ -53,7 +52,11 @@ pub(super) struct Mark {
 impl Mark {
     /// Where a decoder and its consumer are now. What is known is needed by those who go on from here; else it is compared, if
     /// that is not too much.
-    pub fn of<S: AnyStream, C>(decoder: &mut SourceDecoder<S>, lane: &Lane<'_, C>, is_needed: bool) -> Self {
+    pub fn of<S: AnyStream>(
+        decoder: &mut SourceDecoder<S>,
+        lane: &BoxedLane<'_, S::Value>,
+        is_needed: bool,
+    ) -> Self {
         let state = decoder.state_if(|stream| is_needed || !stream.is_costly());
         let boundary = lane.boundary().cloned();
         Self { state, boundary, counts: Counts::of(&mut decoder.stream) }
@@ -66,32 +69,32 @@ impl Mark {
 }
 
 /// What was made of some of a source.
-pub(in crate::decode) enum Portion<C> {
+pub(in crate::decode) enum Portion<'m, V> {
     Text(Vec<u8>),
     /// The consumer of a part.
-    Part(Box<C>),
+    Part(Box<dyn AnyPart<V> + Send + 'm>),
 }
 
 /// What comes back of a piece.
-pub(super) enum Reply<C> {
-    Portion(Portion<C>),
+pub(super) enum Reply<'m, V> {
+    Portion(Portion<'m, V>),
     /// The first comes before all, then one after each part.
     Mark(Box<Mark>),
 }
 
 /// A piece to decode.
-pub(super) struct Job<C> {
+pub(super) struct Job<'m, V> {
     pub piece: Arc<StreamPiece>,
     /// What is known at its beginning.
     pub state: SavedState,
-    pub replies: SyncSender<Reply<C>>,
+    pub replies: SyncSender<Reply<'m, V>>,
 }
 
 /// Decodes pieces, one after the other, until there are no more.
-pub(super) fn work<S: AnyStream, C: Consumer<S::Value>>(
-    jobs: &Mutex<Receiver<Job<C>>>,
+pub(super) fn work<'m, S: AnyStream>(
+    jobs: &Mutex<Receiver<Job<'m, S::Value>>>,
     decoder: &mut SourceDecoder<S>,
-    lane: &mut Lane<'_, C>,
+    lane: &mut BoxedLane<'m, S::Value>,
 ) {
     let next = || jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
     while let Ok(job) = next() {
@@ -100,10 +103,10 @@ pub(super) fn work<S: AnyStream, C: Consumer<S::Value>>(
     }
 }
 
-fn decode_piece<S: AnyStream, C: Consumer<S::Value>>(
-    Job { piece, state, replies }: &Job<C>,
+fn decode_piece<'m, S: AnyStream>(
+    Job { piece, state, replies }: &Job<'m, S::Value>,
     decoder: &mut SourceDecoder<S>,
-    lane: &mut Lane<'_, C>,
+    lane: &mut BoxedLane<'m, S::Value>,
 ) -> ControlFlow<()> {
     let send = |reply| match replies.send(reply) {
         Ok(()) => ControlFlow::Continue(()),
@@ -121,21 +124,21 @@ fn decode_piece<S: AnyStream, C: Consumer<S::Value>>(
 }
 
 /// Decodes a part of a piece, and what comes at the end of the source if that is its end.
-pub(super) fn decode_part<S: AnyStream, C: Consumer<S::Value>>(
+pub(super) fn decode_part<'m, S: AnyStream>(
     piece: &StreamPiece,
     part: usize,
     decoder: &mut SourceDecoder<S>,
-    lane: &mut Lane<'_, C>,
-    output: &mut dyn FnMut(Portion<C>) -> ControlFlow<()>,
+    lane: &mut BoxedLane<'m, S::Value>,
+    output: &mut dyn FnMut(Portion<'m, S::Value>) -> ControlFlow<()>,
 ) -> ControlFlow<()> {
-    let mut text = |text| output(Portion::Text(text));
-    let mut consumer = lane.with(&mut text);
-    decoder.take(piece.part(part).part(), &mut consumer)?;
-    if piece.is_last && part == piece.own_end() {
-        decoder.finish(&mut consumer)?;
-        consumer.finish();
-    }
-    consumer.flush()?;
+    lane.deliver(&mut |text| output(Portion::Text(text)), &mut |consumer| {
+        decoder.take(piece.part(part).part(), consumer)?;
+        if piece.is_last && part == piece.own_end() {
+            decoder.finish(consumer)?;
+            consumer.finish();
+        }
+        ControlFlow::Continue(())
+    })?;
     match lane.take_part() {
         Some(portion) => output(portion),
         None => ControlFlow::Continue(()),
