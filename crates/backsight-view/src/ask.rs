@@ -28,7 +28,9 @@ impl<'r> Ask<'r> {
         let text = self.text(name).ok_or_else(|| format!("`{name}` is missing"))?;
         let mut parts = text.split(',').map(parse_window).collect::<Option<Vec<_>>>();
         parts.iter_mut().for_each(|parts| parts.sort_unstable());
-        let parts = parts.filter(|parts| parts.len() <= 256 && parts.iter().all(|one| one.recording == parts[0].recording));
+        let parts = parts.filter(|parts| {
+            parts.len() <= 256 && parts.iter().all(|one| one.recording == parts[0].recording)
+        });
         parts.map(Selection).ok_or_else(|| format!("`{name}`: no windows of one recording"))
     }
 }
@@ -37,7 +39,8 @@ fn parse_window(text: &str) -> Option<Part> {
     let (place, span) = text.split_once(':')?;
     let ((recording, source), (from, to)) = (place.split_once('.')?, span.split_once('-')?);
     let (from, to) = (from.parse().ok()?, to.parse().ok()?);
-    Some(Part { recording: recording.parse().ok()?, source: source.parse().ok()?, from, to }).filter(|_| from < to)
+    Some(Part { recording: recording.parse().ok()?, source: source.parse().ok()?, from, to })
+        .filter(|_| from < to)
 }
 
 /// A window of a source.
@@ -70,7 +73,15 @@ mod tests {
             Ask(&list).windows("w").ok().map(|found| found.0.len())
         };
         assert_eq!(ask("0.1:100-200,0.2:50-60"), Some(2));
-        for wrong in ["", "0.1:100-100", "0.1:1-2,1.1:1-2", "0.1:1-", "0.1:5-2", "0.1:1-99999999999999999999", "x.1:1-2"] {
+        for wrong in [
+            "",
+            "0.1:100-100",
+            "0.1:1-2,1.1:1-2",
+            "0.1:1-",
+            "0.1:5-2",
+            "0.1:1-99999999999999999999",
+            "x.1:1-2",
+        ] {
             assert_eq!(ask(wrong), None, "{wrong}");
         }
     }

@@ -2,8 +2,8 @@
 //! they sum to. However many calls there are, an answer has no more than its columns and rows have room for.
 
 use backsight::calls::{KnownCalls, ShadowStack, UnderWay, Visit};
-use backsight::core::describe::write_text;
 use backsight::core::Describe as _;
+use backsight::core::describe::write_text;
 use backsight::flow::Range;
 use backsight::image::Window as TimeSpan;
 use backsight::messages::Messages;
@@ -194,6 +194,10 @@ impl<'c, 'v> Charter<'c, 'v> {
 
     /// The window ends.
     pub fn finish(mut self) -> Chart {
+        // A decode that was given up may not have come to it.
+        if !self.is_inside {
+            return Chart::default();
+        }
         for hart in 0..self.harts.len() {
             let Self { harts, visits, .. } = &mut self;
             harts[hart].stack.flush(&mut |visit| visits.push(visit));
@@ -206,7 +210,6 @@ impl<'c, 'v> Charter<'c, 'v> {
                 self.end_cell(lane, row);
             }
         }
-        // Times are those of the window.
         self.chart
     }
 
@@ -399,7 +402,12 @@ impl<'c, 'v> Charter<'c, 'v> {
             if depth >= first_row as usize && row < rows as usize {
                 let begin = if pending == Pending::Window { entered } else { before };
                 open.resize(row, None);
-                open.push(Some(Open { name: names.of(&function), address: function.address.0, begin, flags: BEFORE }));
+                open.push(Some(Open {
+                    name: names.of(&function),
+                    address: function.address.0,
+                    begin,
+                    flags: BEFORE,
+                }));
             }
             depth += 1;
         }
@@ -453,7 +461,12 @@ impl<'c, 'v> Charter<'c, 'v> {
         {
             self.time = self.time.max(Some(value));
             let column = self.grid.column(self.count);
-            if self.chart.times.last().is_none_or(|known| self.grid.column(known.0) != column && known.1 <= value) {
+            if self
+                .chart
+                .times
+                .last()
+                .is_none_or(|known| self.grid.column(known.0) != column && known.1 <= value)
+            {
                 self.chart.times.push((self.count, value));
             }
         }

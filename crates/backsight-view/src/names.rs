@@ -33,7 +33,8 @@ pub(crate) struct Names(Mutex<Known>);
 
 impl Names {
     fn number(&self, function: &FunctionName<'_>) -> u32 {
-        let address = function.address.0 - function.symbol.map_or(0, |symbol| symbol.offset).min(function.address.0);
+        let address =
+            function.address.0 - function.symbol.map_or(0, |symbol| symbol.offset).min(function.address.0);
         let name = shown(&function.to_string());
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Known { list, numbers } = &mut *known;

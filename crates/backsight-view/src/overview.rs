@@ -50,7 +50,12 @@ impl View<'_> {
             let modules = code.image().modules().iter().take(1_000);
             modules.map(|module| shown(&module.name().to_string_lossy())).collect::<Vec<_>>()
         });
-        let warnings = recording.capture.warnings().iter().cloned().chain(code.into_iter().flat_map(|code| code.warnings()));
+        let warnings = recording
+            .capture
+            .warnings()
+            .iter()
+            .cloned()
+            .chain(code.into_iter().flat_map(|code| code.warnings()));
         json!({
             "name": shown(&recording.name), "description": description.description.as_deref().map(shown),
             "frequency": description.timestamp_frequency, "bytes": recording.total, "sources": sources,
@@ -101,7 +106,9 @@ impl View<'_> {
         let mut bytes: Vec<(u64, u64)> = Vec::new();
         for point in &index.points {
             let at = point.place.instructions;
-            let is_next = |last: &(u64, u64)| at > last.0 && (at < from || at >= to || column(at) > column(last.0.clamp(from, to)));
+            let is_next = |last: &(u64, u64)| {
+                at > last.0 && (at < from || at >= to || column(at) > column(last.0.clamp(from, to)))
+            };
             if bytes.last().is_none_or(is_next) {
                 bytes.push((at, point.cut.offset));
             }

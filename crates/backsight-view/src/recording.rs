@@ -95,7 +95,8 @@ impl<'c> Recording<'c> {
     fn set_index(&self, index: Arc<Index>) -> Result<()> {
         let known = self.sources.iter().map(|source| self.known_of(source, index.source(source)));
         let known = known.collect::<Result<Vec<_>>>()?;
-        *self.moments.write().unwrap_or_else(PoisonError::into_inner) = self.capture.moments().with_index(index);
+        *self.moments.write().unwrap_or_else(PoisonError::into_inner) =
+            self.capture.moments().with_index(index);
         // There is one index.
         let _ = self.known.set(known);
         let _failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
@@ -118,7 +119,8 @@ impl<'c> Recording<'c> {
             times.push((0, first));
         }
         for place in places {
-            let is_new = |time: u64| times.last().is_none_or(|last| last.0 < place.instructions && last.1 <= time);
+            let is_new =
+                |time: u64| times.last().is_none_or(|last| last.0 < place.instructions && last.1 <= time);
             times.extend(place.time.filter(|time| is_new(*time)).map(|time| (place.instructions, time)));
         }
         let every = times.len().div_ceil(MOST_TIMES).max(1);
@@ -127,7 +129,11 @@ impl<'c> Recording<'c> {
         times.extend(last.filter(|last| times.last() != Some(last)));
         Ok(Known {
             instructions: index.end.instructions,
-            points: index.points.iter().map(|point| (point.place.instructions, point.knows_calls())).collect(),
+            points: index
+                .points
+                .iter()
+                .map(|point| (point.place.instructions, point.knows_calls()))
+                .collect(),
             lanes: lanes.into_iter().collect(),
             times,
         })

@@ -35,7 +35,12 @@ impl Running {
         for before in list.iter().filter(|one| !slot.is_empty() && one.slot == slot) {
             before.flag.store(true, Ordering::Relaxed);
         }
-        list.push(Entry { number, slot: slot.to_owned(), until: Instant::now() + most, flag: Arc::clone(&flag) });
+        list.push(Entry {
+            number,
+            slot: slot.to_owned(),
+            until: Instant::now() + most,
+            flag: Arc::clone(&flag),
+        });
         Ticket { running: self, number, flag }
     }
 
@@ -74,7 +79,8 @@ mod tests {
     fn a_newer_request_of_a_slot_takes_the_place_of_the_one_before() {
         let running = Running::default();
         let long = Duration::from_secs(1_000);
-        let (one, other, free) = (running.begin("a", long), running.begin("b", long), running.begin("", long));
+        let (one, other, free) =
+            (running.begin("a", long), running.begin("b", long), running.begin("", long));
         let newer = running.begin("a", long);
         assert!(one.is_given_up() && !other.is_given_up() && !newer.is_given_up());
         drop(running.begin("", long));

@@ -5,7 +5,7 @@
 //! the places go: for each, which function has the largest part in each row. It is said that it is so.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use backsight::decode::{Decode, Execution};
@@ -53,13 +53,20 @@ pub(crate) struct Sampler<'a, 'c> {
     pub names: &'a Names,
     pub kept: &'a Kept,
     pub threads: usize,
+    /// Set once nobody waits any more.
+    pub stop: &'a AtomicBool,
 }
 
 /// Where a window is looked at: at points where calls are known, and at its beginning. None, if there are no points in it.
 pub(crate) fn places(points: &[(u64, bool)], grid: &Grid, most: usize) -> Vec<u64> {
     let inside = |point: &&(u64, bool)| point.1 && point.0 >= grid.from && point.0 < grid.to;
     let first = points.partition_point(|point| point.0 < grid.from);
-    let known: Vec<u64> = points[first..].iter().take_while(|point| point.0 < grid.to).filter(inside).map(|point| point.0).collect();
+    let known: Vec<u64> = points[first..]
+        .iter()
+        .take_while(|point| point.0 < grid.to)
+        .filter(inside)
+        .map(|point| point.0)
+        .collect();
     if known.is_empty() {
         return Vec::new();
     }
@@ -80,12 +87,14 @@ impl Sampler<'_, '_> {
             return Ok(known);
         }
         let mut charter = Charter::new(self.code, grid, self.names);
-        let window = Window {
-            from: Some(Moment::Instruction(grid.from)),
-            to: Some(Moment::Instruction(grid.to)),
-        };
+        let window =
+            Window { from: Some(Moment::Instruction(grid.from)), to: Some(Moment::Instruction(grid.to)) };
         self.moments.take(self.decode.clone(), self.source, window, &mut charter)?;
         let chart = Arc::new(charter.finish());
+        // What was given up is not what is there.
+        if self.stop.load(Ordering::Relaxed) {
+            return Ok(chart);
+        }
         self.kept.insert(key, Arc::clone(&chart));
         Ok(chart)
     }
@@ -97,11 +106,14 @@ impl Sampler<'_, '_> {
             LENGTH.min(next.saturating_sub(places[number])).max(1)
         };
         let next = AtomicUsize::new(0);
-        let seen: Mutex<Vec<Option<Result<Arc<Chart>>>>> = Mutex::new((0..places.len()).map(|_| None).collect());
+        let seen: Mutex<Vec<Option<Result<Arc<Chart>>>>> =
+            Mutex::new((0..places.len()).map(|_| None).collect());
         let work = || {
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
-                let Some(&from) = places.get(number) else { return };
+                let Some(&from) = places.get(number).filter(|_| !self.stop.load(Ordering::Relaxed)) else {
+                    return;
+                };
                 let outcome = self.look(Grid { from, to: from + length(number), columns: 1, ..*grid });
                 seen.lock().unwrap_or_else(PoisonError::into_inner)[number] = Some(outcome);
             }
@@ -194,7 +206,8 @@ impl Merge {
         }
         for ((lane, row), (name, instructions, calls)) in rows {
             // The same share of all that the place stands for.
-            let instructions = u128::from(instructions.min(length)) * u128::from(end - place) / u128::from(length.max(1));
+            let instructions =
+                u128::from(instructions.min(length)) * u128::from(end - place) / u128::from(length.max(1));
             let sum = Sum { lane, row, begin: place, end, name, instructions: instructions as u64, calls };
             self.sums.push(sum);
         }

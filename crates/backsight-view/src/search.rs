@@ -31,11 +31,17 @@ impl View<'_> {
             Some("function") => Wanted::function(what, code)?,
             Some("line") => Wanted::line(what, code)?,
             Some("address") => Wanted::at(address(what).ok_or("an address is expected, as in 0x4006f0")?),
-            Some("context") => Wanted::Context(address(what).ok_or("a number is expected, as in 1742 or 0x6ce")?),
+            Some("context") => {
+                Wanted::Context(address(what).ok_or("a number is expected, as in 1742 or 0x6ce")?)
+            }
             Some("message") => Wanted::Messages(what.to_owned()),
             Some("exception") => Wanted::Exceptions,
             Some("gap") => Wanted::Gaps,
-            _ => return Err("`kind` is none of function, line, address, context, message, exception, gap".into()),
+            _ => {
+                return Err(
+                    "`kind` is none of function, line, address, context, message, exception, gap".into()
+                );
+            }
         };
         let decode = recording.decode.clone().stop_on(Arc::clone(&ticket.flag)).threads(self.threads());
         let moments = recording.moments();
@@ -95,7 +101,8 @@ impl View<'_> {
         let needle = ask.text("what").unwrap_or_default().to_lowercase();
         let image = recording.capture.code()?.image();
         let found = image.functions().filter(|function| function.name.to_lowercase().contains(&needle));
-        let found = found.take(MOST_NAMES).map(|function| json!([shown(function.name), function.start.to_string()]));
+        let found =
+            found.take(MOST_NAMES).map(|function| json!([shown(function.name), function.start.to_string()]));
         Ok(found.collect())
     }
 }

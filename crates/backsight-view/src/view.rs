@@ -209,7 +209,9 @@ impl<'c> View<'c> {
         };
         match outcome {
             Ok(value) => Answer::json(200, &value),
-            Err(Failed::GivenUp) => Answer::json(503, &json!({ "error": "it was given up", "given_up": true })),
+            Err(Failed::GivenUp) => {
+                Answer::json(503, &json!({ "error": "it was given up", "given_up": true }))
+            }
             Err(Failed::Because(_)) if ticket.is_given_up() => {
                 Answer::json(503, &json!({ "error": "it was given up", "given_up": true }))
             }
@@ -242,8 +244,8 @@ impl<'c> View<'c> {
         let (kind, chart, looked_at) = if !chosen.is_empty() {
             let (names, kept, threads) = (&self.names, &self.kept, self.threads);
             let number = (ask.get("recording")?, number);
-            let sampler =
-                Sampler { moments: &moments, decode: &decode, code, source, number, names, kept, threads };
+            let (moments, decode, stop) = (&moments, &decode, &*ticket.flag);
+            let sampler = Sampler { moments, decode, code, source, number, names, kept, threads, stop };
             let (chart, looked_at) = sampler.chart(&grid, &chosen)?;
             ("places", chart, looked_at)
         } else if known.is_none() && grid.to > WITHOUT_INDEX {
@@ -273,14 +275,22 @@ impl<'c> View<'c> {
         looked_at: u64,
         grid: &Grid,
     ) -> Value {
-        let lanes = chart.lanes.iter().zip(&chart.depths).zip(&chart.instructions).map(|((lane, depth), instructions)| {
-            let mut value = lane_value(recording, source, *lane);
-            value["rows"] = (*depth).into();
-            value["instructions"] = (*instructions).into();
-            value
-        });
-        let calls = chart.calls.iter().map(|call| json!([call.lane, call.row, call.begin, call.end, call.name, call.flags]));
-        let sums = chart.sums.iter().map(|sum| json!([sum.lane, sum.row, sum.begin, sum.end, sum.name, sum.instructions, sum.calls]));
+        let lanes = chart.lanes.iter().zip(&chart.depths).zip(&chart.instructions).map(
+            |((lane, depth), instructions)| {
+                let mut value = lane_value(recording, source, *lane);
+                value["rows"] = (*depth).into();
+                value["instructions"] = (*instructions).into();
+                value
+            },
+        );
+        let calls = chart
+            .calls
+            .iter()
+            .map(|call| json!([call.lane, call.row, call.begin, call.end, call.name, call.flags]));
+        let sums = chart
+            .sums
+            .iter()
+            .map(|sum| json!([sum.lane, sum.row, sum.begin, sum.end, sum.name, sum.instructions, sum.calls]));
         let marks = chart.marks.iter().map(|mark| json!([mark.lane, mark.at, mark.kind, mark.words]));
         let names = chart.calls.iter().map(|call| call.name).chain(chart.sums.iter().map(|sum| sum.name));
         json!({

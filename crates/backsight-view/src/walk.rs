@@ -51,7 +51,8 @@ impl Walker {
     pub fn run(&self, recording: &Recording<'_>, threads: usize) {
         let receiver = self.receiver.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(receiver) = receiver else { return };
-        let moments = if recording.wait() { Ok(recording.moments()) } else { Err("there is no index".to_owned()) };
+        let moments =
+            if recording.wait() { Ok(recording.moments()) } else { Err("there is no index".to_owned()) };
         let mut replay = moments.and_then(|moments| {
             Replay::new(recording.capture, &moments, &recording.decode).map_err(|error| error.to_string())
         });
@@ -111,7 +112,9 @@ impl View<'_> {
         let (buffer, id) = (here.buffer().to_owned(), here.id());
         let motion = match ask.text("step") {
             None => None,
-            Some(action) => Some(motion_of(action, ask.text("back").is_some()).ok_or("there is no such step")?),
+            Some(action) => {
+                Some(motion_of(action, ask.text("back").is_some()).ok_or("there is no such step")?)
+            }
         };
         let mut value = self.walkers[number].ask(move |replay| {
             let track = replay.sources().position(|one| one.buffer() == buffer && one.id() == id);
@@ -177,7 +180,8 @@ fn describe(replay: &mut Replay<'_>) -> Result<Value, Failed> {
         let image = code.names_at(what.space, address);
         let symbol = image.symbolise(what.space, address);
         let row = image.source_row(what.space, address).filter(|row| row.line.line > 0);
-        let module = image.module_at(what.space, address).map(|(module, _)| shown(&module.name().to_string_lossy()));
+        let module =
+            image.module_at(what.space, address).map(|(module, _)| shown(&module.name().to_string_lossy()));
         frames.push(json!({
             "function": symbol.map_or_else(|| address.to_string(), |symbol| shown(symbol.name)),
             "start": symbol.map(|symbol| format!("{:#x}", symbol.start.0)), "offset": symbol.map(|symbol| symbol.offset),

@@ -57,7 +57,8 @@ impl View<'_> {
         let options = CountOptions { timeline, ..CountOptions::default() };
         let is_all = (0..recording.sources.len()).all(|source| {
             let all = recording.known(source).map_or(u64::MAX, |known| known.instructions);
-            all == 0 || selection.0.iter().any(|part| (part.source, part.from) == (source, 0) && part.to >= all)
+            all == 0
+                || selection.0.iter().any(|part| (part.source, part.from) == (source, 0) && part.to >= all)
         });
         let profile = if is_all {
             // All cores count all of it.
@@ -68,7 +69,8 @@ impl View<'_> {
                 let source = recording.sources.get(part.source).ok_or("there is no such source")?;
                 windows.push((source.clone(), part.window()));
             }
-            count_windows(recording.capture, &recording.moments(), decode, windows, &options, self.threads())?.0
+            count_windows(recording.capture, &recording.moments(), decode, windows, &options, self.threads())?
+                .0
         };
         if ticket.is_given_up() {
             return Err(Failed::GivenUp);
@@ -76,7 +78,11 @@ impl View<'_> {
         Ok(profile)
     }
 
-    pub(crate) fn profile_of(&self, selection: &Selection, ticket: &Ticket<'_>) -> Result<Arc<Profile>, Failed> {
+    pub(crate) fn profile_of(
+        &self,
+        selection: &Selection,
+        ticket: &Ticket<'_>,
+    ) -> Result<Arc<Profile>, Failed> {
         if let Some(known) = self.counted.get(selection) {
             return Ok(known);
         }

@@ -16,7 +16,18 @@ fn captures() -> &'static [Capture; 2] {
 }
 
 const QUESTIONS: [&str; 12] = [
-    "overview", "progress", "calls", "counters", "profile", "function", "compare", "at", "code", "find", "functions", "export",
+    "overview",
+    "progress",
+    "calls",
+    "counters",
+    "profile",
+    "function",
+    "compare",
+    "at",
+    "code",
+    "find",
+    "functions",
+    "export",
 ];
 
 /// The view of each capture, whose threads go on as long as the process does.

@@ -1,5 +1,6 @@
 //! `backsight view`: a capture of any length in the browser.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -88,13 +89,15 @@ pub fn run(command: &ViewCommand) -> Result {
     }
     if !view.has_sources() {
         let name = captures[0].name();
-        return Err(Failure::new(format!("{name}: no source in it traces execution: `backsight doctor` says why")));
+        return Err(Failure::new(format!(
+            "{name}: no source in it traces execution: `backsight doctor` says why"
+        )));
     }
     let failed = |error: std::io::Error| Failure::new(format!("--port {}: {error}", command.port));
     let listener = listen(command.port).map_err(failed)?;
     let key = new_key();
     let place = address(&listener, &key).map_err(failed)?;
-    println!("{place}");
+    writeln!(std::io::stdout(), "{place}").map_err(|_| Failure::PipeClosed)?;
     if !command.no_browser && !open_browser(&place) && !command.quiet {
         say("no browser could be started: open the address above in one");
     }
@@ -117,7 +120,9 @@ fn gdb(capture: &Path) -> Vec<String> {
         let (name, value) = word.split_once('=').map_or((&*word, false), |(name, _)| (name, true));
         match name {
             // They may name what gdb is not to be told twice.
-            "--compare" | "--source" | "--port" | "--threads" | "--id" | "--buffer" if !value => drop(arguments.next()),
+            "--compare" | "--source" | "--port" | "--threads" | "--id" | "--buffer" if !value => {
+                drop(arguments.next())
+            }
             _ if !word.starts_with("--") => {}
             "--protocol" | "--framing" | "--config" | "--image" | "--symfs" | "--budget" => {
                 words.push(word.clone());
@@ -141,7 +146,12 @@ fn open_browser(address: &str) -> bool {
     };
     programs.iter().any(|words| {
         let mut program = Command::new(words[0]);
-        program.args(&words[1..]).arg(address).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        program
+            .args(&words[1..])
+            .arg(address)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         let Ok(mut child) = program.spawn() else { return false };
         // Nobody waits for it, but it is taken note of when it ends.
         std::thread::spawn(move || child.wait());

@@ -105,8 +105,7 @@ impl Server<'_, '_> {
         let (mut disassembler, mut content) = (Disassembler::default(), String::new());
         let mut before = None;
         for address in addresses {
-            let text =
-                view.text(&mut disassembler, address).map_or_else(|| "?".to_owned(), |found| found.0);
+            let text = view.text(&mut disassembler, address).map_or_else(|| "?".to_owned(), |found| found.0);
             content += &format!("{address:#x}  {text}");
             let line = view.names(address).source_row(view.space, Address(address)).map(|row| row.line);
             if let Some(line) = line.filter(|line| before.as_ref() != Some(line)) {

@@ -80,7 +80,8 @@ impl<'p> Listings<'p> {
             listed.push(json!([format!("{address:x}"), count, text, place, source]));
         }
         let main = files.iter().max_by_key(|(_, lines)| lines.len());
-        let (file, lines) = main.map_or_else(Default::default, |(file, lines)| (file.as_str(), self.lines(file, lines)));
+        let (file, lines) =
+            main.map_or_else(Default::default, |(file, lines)| (file.as_str(), self.lines(file, lines)));
         json!({ "instructions": listed, "is_cut": is_cut, "file": file, "lines": lines })
     }
 

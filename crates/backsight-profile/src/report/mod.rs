@@ -217,16 +217,13 @@ fn branches(profile: &Profile, most: usize) -> (Vec<Value>, usize) {
     let mut branches = profile.branches();
     branches.retain(|branch| branch.rarer() > 0);
     let more = branches.len().saturating_sub(most);
-    let list = branches
-        .iter()
-        .take(most)
-        .map(|branch| {
-            let (function, line) = line_of(profile, branch.block, branch.address);
-            json!({
-                "address": format!("{:#x}", branch.address), "function": function, "line": line,
-                "taken": branch.taken, "not": branch.not_taken, "entropy": branch.entropy(),
-            })
-        });
+    let list = branches.iter().take(most).map(|branch| {
+        let (function, line) = line_of(profile, branch.block, branch.address);
+        json!({
+            "address": format!("{:#x}", branch.address), "function": function, "line": line,
+            "taken": branch.taken, "not": branch.not_taken, "entropy": branch.entropy(),
+        })
+    });
     (list.collect(), more)
 }
 
@@ -235,16 +232,13 @@ fn loops(profile: &Profile, most: usize) -> (Vec<Value>, usize) {
     let mut loops = profile.loops();
     loops.sort_by_key(|found| std::cmp::Reverse(found.iterations));
     let more = loops.len().saturating_sub(most);
-    let list = loops
-        .iter()
-        .take(most)
-        .map(|found| {
-            let (function, line) = line_of(profile, found.header, found.address);
-            json!({
-                "address": format!("{:#x}", found.address), "function": function, "line": line,
-                "iterations": found.iterations, "entries": found.entries, "depth": found.depth,
-            })
-        });
+    let list = loops.iter().take(most).map(|found| {
+        let (function, line) = line_of(profile, found.header, found.address);
+        json!({
+            "address": format!("{:#x}", found.address), "function": function, "line": line,
+            "iterations": found.iterations, "entries": found.entries, "depth": found.depth,
+        })
+    });
     (list.collect(), more)
 }
 

@@ -28,7 +28,8 @@ fn the_data_of_a_report_adds_up_to_all_instructions() {
         let nodes = data["tree"]["nodes"].as_array().expect("nodes");
         let sum: u64 = nodes.iter().filter_map(|node| node[2].as_u64()).sum();
         assert_eq!(Some(sum), data["instructions"].as_u64(), "{name}");
-        let code = data["functions"][0]["code"]["instructions"].as_array().expect("code of the hottest function");
+        let code =
+            data["functions"][0]["code"]["instructions"].as_array().expect("code of the hottest function");
         assert!(code.iter().all(|line| line[2].as_str().is_some_and(|text| !text.is_empty())), "{name}");
         assert!(!code.is_empty(), "{name}");
         assert_eq!(page.matches("</script>").count(), 1, "text of programs must not end the script");

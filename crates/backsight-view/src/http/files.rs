@@ -49,13 +49,19 @@ mod tests {
                 open.push(from.trim_end_matches("\";"));
             }
         }
-        let unused: Vec<_> = OWN.iter().map(|file| file.0).filter(|name| name.ends_with(".js") && !seen.contains(name)).collect();
+        let unused: Vec<_> = OWN
+            .iter()
+            .map(|file| file.0)
+            .filter(|name| name.ends_with(".js") && !seen.contains(name))
+            .collect();
         assert!(unused.is_empty(), "{unused:?}");
         let (_, page) = file("").expect("the page");
         for name in ["style.css", "view.css", "app.js"] {
             assert!(page.contains(&format!("\"{name}\"")), "{name}");
         }
         // What stands in a page is no script, as its policy wants.
-        assert!(!page.contains("onclick") && !page.contains("style=\"") && page.matches("<script").count() == 1);
+        assert!(
+            !page.contains("onclick") && !page.contains("style=\"") && page.matches("<script").count() == 1
+        );
     }
 }

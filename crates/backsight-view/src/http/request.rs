@@ -92,7 +92,8 @@ pub fn parse(bytes: &[u8]) -> Result<Request, RequestError> {
     let mut lines = head.split("\r\n");
     let mut words = lines.next().unwrap_or_default().split(' ');
     let (method, target, version) = (words.next(), words.next(), words.next());
-    let (Some(method), Some(target), Some("HTTP/1.1" | "HTTP/1.0"), None) = (method, target, version, words.next())
+    let (Some(method), Some(target), Some("HTTP/1.1" | "HTTP/1.0"), None) =
+        (method, target, version, words.next())
     else {
         return Err(Malformed);
     };
@@ -101,7 +102,8 @@ pub fn parse(bytes: &[u8]) -> Result<Request, RequestError> {
     }
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let path = path.strip_prefix('/').ok_or(Malformed)?;
-    let path = path.split('/').map(|part| decoded(part, false)).collect::<Option<Vec<_>>>().ok_or(Malformed)?;
+    let path =
+        path.split('/').map(|part| decoded(part, false)).collect::<Option<Vec<_>>>().ok_or(Malformed)?;
     let pair = |part: &str| {
         let (name, value) = part.split_once('=').unwrap_or((part, ""));
         Some((decoded(name, true)?, decoded(value, true)?))

@@ -157,7 +157,8 @@ impl Server<'_, '_> {
             while !self.is_over.load(Ordering::SeqCst) {
                 let progress = self.view.progress_text();
                 // A line without a meaning, so that it is noticed when nobody takes it.
-                let line = if progress == before { ":\n\n".to_owned() } else { format!("data: {progress}\n\n") };
+                let line =
+                    if progress == before { ":\n\n".to_owned() } else { format!("data: {progress}\n\n") };
                 stream.write_all(line.as_bytes())?;
                 before = progress;
                 std::thread::sleep(BEAT);

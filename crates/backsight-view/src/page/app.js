@@ -19,14 +19,14 @@ document.title = `${title} \u2013 Backsight`;
 const timeline = new Timeline(byId("timeline"), provider, {
   onView: () => remember(),
   onSelect: span => { if (span) selection.set(span); remember(); },
-  onCursor: ({ unit, at, part }) => {
+  onCursor: ({ unit, at }) => {
     // Where a lane has parts of several sources, that of the call counts.
     const chosen = unit ?? provider.units()[0];
     if (chosen !== undefined) moment.go(chosen, provider.toInstruction(chosen, at), {}, true);
   },
-  onPick: (call, hit) => { selection.profile.choose?.bind(selection.profile); picked.textContent = call[3]; picked.dataset.unit = hit.unit; },
+  // What flame graphs show callers and callees of.
+  onPick: call => { selection.profile.chosen = call[3]; },
 });
-const picked = element("span", "", "note");
 const open = id => {
   selection?.comparison.graph.layout();
   if (id === "compare") { selection.comparison.functions.fill(); selection.comparison.lines.fill(); }
@@ -41,9 +41,9 @@ const span = () => { const [part] = selection.windows.split(","), [, ends] = par
 const body = id => selection.profile.tabs.body(id);
 const moment = new MomentView(byId("right"), {
   provider,
-  onMove: (unit, instruction) => {
+  onMove: (unit, instruction, isQuiet) => {
     timeline.cursor = { unit, at: provider.toAxis(unit, instruction) };
-    timeline.reveal(timeline.cursor.at);
+    if (isQuiet) timeline.draw(); else timeline.reveal(timeline.cursor.at);
     remember();
   },
   onFind: () => bookmark(),
@@ -76,6 +76,9 @@ function remember() {
   }, 150);
 }
 
+// Instructions that are counted without being asked for.
+const AT_ONCE = 1e8;
+
 async function restore() {
   const parts = new URLSearchParams(location.hash.slice(1));
   const pair = text => { const found = /^(-?[\d.]+)-(-?[\d.]+)$/.exec(text ?? ""); return found && +found[1] < +found[2] ? [+found[1], +found[2]] : null; };
@@ -86,12 +89,13 @@ async function restore() {
   timeline.reset(view ? { from: view[0], to: view[1] } : undefined);
   offer();
   const selected = pair(parts.get("select"));
-  if (selected) timeline.select(...selected); else selection.set([timeline.view.from, timeline.view.to]);
+  if (selected) timeline.select(...selected); else if (provider.units().reduce((sum, unit) => sum + provider.end(unit), 0) <= AT_ONCE || view) selection.set([timeline.view.from, timeline.view.to]);
+  else selection.said.textContent = "Select a window to see its profile: drag in the ruler, or Shift and drag.";
   for (const mark of (parts.get("marks") ?? "").split(",").filter(Boolean)) { const [unit, at] = mark.split(":").map(Number); if (provider.list[unit]) bookmarks.add(unit, at, ""); }
   const at = /^(\d+)\.(\d+):(\d+)$/.exec(parts.get("at") ?? "");
   const unit = at ? provider.unit(+at[1], +at[2]) : -1;
   if (unit >= 0) await moment.go(unit, +at[3]);
-  else if (provider.units().length) await moment.go(provider.units()[0], 0, {}, true);
+  else if (provider.units().length) await moment.go(provider.units()[0], provider.toInstruction(provider.units()[0], timeline.view.from), {}, true);
 }
 addEventListener("hashchange", () => restore());
 

@@ -13,7 +13,7 @@ export class SelectionView {
     this.said = element("span", "", "note grow");
     this.format = choice("Export", [["", "as \u2026"], ...provider.overview.formats.map(([name, title, readers]) => [name, `${name}: ${title}, for ${readers}`])], format => this.export(format));
     this.weight = choice("Weight", [["instructions", "instructions"], ["cycles", "cycles"]], () => this.count());
-    bar.append(this.said, button("Profile of what is seen", "Count the window of the timeline", () => this.set([this.timeline.view.from, this.timeline.view.to])), this.weight,
+    bar.append(this.said, button("Profile this view", "Count the window of the timeline", () => this.set([this.timeline.view.from, this.timeline.view.to])), this.weight,
       button("Compare \u2026", "Keep this as one side; what is selected next is the other", () => this.keep()), this.format);
     this.side = element("p", "", "note");
     parent.append(bar, this.side);
@@ -47,7 +47,7 @@ export class SelectionView {
       const data = await ask("profile", { w: windows, weight }, "profile");
       if (windows !== this.windows) return;
       this.said.textContent = `${plural(data.instructions, "instruction")}${data.cycles ? `, ${plural(data.cycles, "cycle")}` : ""} of ${this.words(windows)}`;
-      this.profile.set(data, windows.endsWith("-0") ? "" : this.isWhole() ? "" : "calls under way when the window begins are counted from there on");
+      this.profile.set(data, this.isWhole() ? "" : "calls under way when the window begins are counted from there on");
       this.parent.dataset.state = "done";
       if (this.other) await this.compare();
     } catch (error) {

@@ -20,8 +20,6 @@ export function makeSettings(parent, { provider, timeline, onAxis }) {
     label.append(box, sign, kind);
     marks.append(label);
   }
-  const folded = element("details", null, "more-settings"), title = element("summary", "Marks");
-  folded.append(title, marks);
   parent.append(axis, lanes, sources, counter, theme, marks, button("All", "Show all of the capture (0)", () => timeline.show(...provider.extent())),
     button("SVG", "Save the timeline as SVG", () => timeline.saveSvg("timeline.svg")), button("PNG", "Save the timeline as PNG", () => timeline.savePng("timeline.png")), button("?", "Keys", showHelp));
   return () => {

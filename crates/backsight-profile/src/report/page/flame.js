@@ -8,7 +8,8 @@ export class FlameGraph {
   constructor(parent, { unit = "instructions", fill = node => fillOf(node.name), words, onPick, most = "50vh" } = {}) {
     Object.assign(this, { unit, fill, onPick, root: null, focus: null, needle: "", rows: [], depth: 0 });
     this.words = words ?? (node => [node.name, `${number(node.total)} ${this.unit} with what it called, ${percent(node.total, this.root.total)}`, `${number(node.own)} own, ${number(node.calls)} calls`]);
-    this.info = element("div", "\u00a0", "note");
+    this.info = element("div", "", "note");
+    this.info.hidden = true;
     this.scroll = element("div", null, "flames");
     this.scroll.style.maxHeight = most;
     this.space = element("div");
@@ -46,7 +47,8 @@ export class FlameGraph {
         if (node.name.toLowerCase().includes(this.needle)) sum += node.total; else open.push(...node.children);
       }
       this.info.textContent = `"${needle}": ${number(sum)} ${this.unit}, ${percent(sum, this.root.total)}`;
-    } else this.info.textContent = "\u00a0";
+    }
+    this.info.hidden = !this.needle;
     this.draw();
   }
 

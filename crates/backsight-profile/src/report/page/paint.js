@@ -24,9 +24,10 @@ export function fillOf(name) {
 export const inkOf = () => isDark() ? "#f4f1ee" : "#1c1714";
 
 // A text that fits: letters have about one width, so that nobody measures a thousand texts for each frame.
-const LETTER = 6.4;
+const SAMPLE = "text_of_functions::names<u32>(0x1f)";
+let letter = 0;
 export function fitted(text, width) {
-  const most = Math.floor((width - 6) / LETTER);
+  const most = Math.floor((width - 6) / (letter || 7));
   if (most < 2) return "";
   return text.length <= most ? text : text.slice(0, most - 1) + "…";
 }
@@ -44,6 +45,7 @@ export class CanvasPainter {
     this.context.setTransform(ratio, 0, 0, ratio, 0, 0);
     this.context.font = FONT;
     this.context.textBaseline = "middle";
+    letter ||= this.context.measureText(SAMPLE).width / SAMPLE.length;
   }
   rect(x, y, width, height, fill) { this.context.fillStyle = fill; this.context.fillRect(x, y, width, height); }
   frame(x, y, width, height, ink) { this.context.strokeStyle = ink; this.context.lineWidth = 1.5; this.context.strokeRect(x, y, width, height); }

@@ -75,6 +75,7 @@ export class ProfileView {
     if (omitted.unknown_path) left.push(`${plural(omitted.unknown_path, "instruction")} were executed on a path that is not known`);
     if (omitted.breaks) left.push(`something is missing in the trace ${plural(omitted.breaks, "time")}`);
     this.said.textContent = [words, ...left].filter(Boolean).join("; ");
+    this.said.hidden = !this.said.textContent;
     this.graph.unit = this.above.unit = data.unit;
     const rest = (n, thing) => n ? `${number(n)} ${thing} are not listed` : "";
     this.functions.hide("Cycles", !data.cycles);

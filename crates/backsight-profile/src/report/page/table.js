@@ -1,6 +1,6 @@
 // Tables that are sorted by a click and searched. Rows that are not seen are not made: there may be many.
 
-import { button, element, field, number, onLook, oncePerFrame } from "./dom.js";
+import { button, element, field, number, onLook, oncePerFrame, plural } from "./dom.js";
 import { copy, tabbed } from "./save.js";
 
 const HIGH = 26;
@@ -67,7 +67,7 @@ export class Table {
     const value = columns[this.sort].value, way = this.isUp ? 1 : -1;
     this.shown.sort((a, b) => { const one = value(a), other = value(b); return one === other ? 0 : (one < other ? -1 : 1) * way; });
     [...this.head.children].forEach((cell, place) => cell.setAttribute("aria-sort", place !== this.sort ? "none" : this.isUp ? "ascending" : "descending"));
-    this.note.textContent = (needle ? `${number(this.shown.length)} of ${number(this.rows.length)} rows` : `${number(this.rows.length)} rows`) + (this.words ? `; ${this.words}` : "");
+    this.note.textContent = (needle ? `${number(this.shown.length)} of ${number(this.rows.length)} rows` : plural(this.rows.length, "row")) + (this.words ? `; ${this.words}` : "");
     this.fill();
   }
 
