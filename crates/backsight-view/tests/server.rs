@@ -31,8 +31,8 @@ fn a_page_is_served_to_those_who_know_the_key_until_it_is_closed() {
     let get = |path: &str, more: &str| {
         answer(port, &format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{more}\r\n"))
     };
+    let options = ServeOptions { closed: Duration::from_millis(100) };
     std::thread::scope(|scope| {
-        let options = ServeOptions { closed: Duration::from_millis(100) };
         let server = scope.spawn(|| serve(&view, &listener, &key, &options));
         // As long as this is open, the server goes on.
         let mut open = TcpStream::connect(("127.0.0.1", port)).expect("a connection");
