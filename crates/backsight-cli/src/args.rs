@@ -58,6 +58,29 @@ pub struct CaptureArgs {
     budget: Option<u64>,
 }
 
+/// A second capture, and how it is read where that is not as the first one.
+#[derive(Args, Clone, Debug)]
+pub struct OtherArgs {
+    /// The second capture
+    pub other: PathBuf,
+
+    /// Protocol of the second capture, a bare file, if it is another one
+    #[arg(long, value_name = "P", help_heading = "Second capture", value_parser = protocols())]
+    other_protocol: Option<String>,
+
+    /// Framing of the second capture, if it is another one
+    #[arg(long, value_name = "F", help_heading = "Second capture", value_parser = framings())]
+    other_framing: Option<String>,
+
+    /// Configuration of the second capture, instead of that of the first; may be given several times
+    #[arg(long, value_name = "FILE|KEY=VALUE", help_heading = "Second capture")]
+    other_config: Vec<String>,
+
+    /// Trace ID in the second capture of the source that is compared with that of --id; may be given as often
+    #[arg(long, value_name = "ID", help_heading = "Second capture", value_parser = parse_number)]
+    pub other_id: Vec<u64>,
+}
+
 /// Which code to use.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ImageArgs {
@@ -140,6 +163,25 @@ impl CaptureArgs {
     /// The same for another capture.
     pub fn at(&self, capture: &Path) -> Self {
         Self { capture: capture.to_owned(), ..self.clone() }
+    }
+
+    /// The same for another capture, described in another way where that is said, with the sources that have other IDs.
+    pub fn beside(&self, other: &OtherArgs) -> Self {
+        let OtherArgs { other, other_protocol, other_framing, other_config, other_id } = other;
+        let mut arguments = self.at(other);
+        if other_protocol.is_some() {
+            // What describes a file of another protocol does not describe this one.
+            (arguments.framing, arguments.config) = Default::default();
+        }
+        arguments.protocol = other_protocol.clone().or(arguments.protocol);
+        arguments.framing = other_framing.clone().or(arguments.framing);
+        if !other_config.is_empty() {
+            arguments.config.clone_from(other_config);
+        }
+        if !other_id.is_empty() {
+            arguments.id.clone_from(other_id);
+        }
+        arguments
     }
 
     /// Refuses what makes no sense.

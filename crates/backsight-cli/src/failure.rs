@@ -13,7 +13,7 @@ pub enum Failure {
     Failed(String),
     /// Wrong use of the program: exit status 2.
     Usage(String),
-    /// It was done, and something is wrong with the capture, as was said: exit status 3.
+    /// It was done, and something is wrong with the capture, or two captures differ, as was said: exit status 3.
     Found,
     /// The reader of our output went away. Nobody is left to be informed: exit status 0.
     PipeClosed,

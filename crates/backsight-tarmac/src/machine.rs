@@ -64,6 +64,8 @@ pub struct Machine {
     most_lines: usize,
     contradictions: u64,
     is_full: bool,
+    /// The register that the last line wrote, or that holds it.
+    written: Option<Register>,
 }
 
 impl Machine {
@@ -71,18 +73,26 @@ impl Machine {
     pub fn new(most_memory: u64) -> Self {
         let most_lines = usize::try_from(most_memory / size_of::<MemoryLine>() as u64).unwrap_or(usize::MAX);
         let (cores, memory) = Default::default();
-        Self { cores, memory, most_lines: most_lines.max(1), contradictions: 0, is_full: false }
+        Self {
+            cores,
+            memory,
+            most_lines: most_lines.max(1),
+            contradictions: 0,
+            is_full: false,
+            written: None,
+        }
     }
 
     /// Takes the next line of the log.
     pub fn push(&mut self, packet: &Located<Packet>) {
         let Located { offset, value: Packet { core, line, .. }, .. } = *packet;
+        self.written = None;
         match line {
             Line::Instruction(instruction) => self.instruction(core, &instruction),
             Line::Register(write) => {
                 let core = self.cores.entry(core).or_default();
                 let writer = Writer { offset, instruction: core.last.map(|(address, _)| address) };
-                core.write(&write, writer);
+                self.written = Some(core.write(&write, writer));
             }
             Line::Memory(memory) => {
                 let instruction = self.cores.entry(core).or_default().last.map(|(address, _)| address);
@@ -108,6 +118,11 @@ impl Machine {
             };
             (shown.name(), contents)
         })
+    }
+
+    /// The register that the last line wrote, by the name that [`Machine::register`] has it by; `None` if it wrote none.
+    pub const fn written(&self) -> Option<Register> {
+        self.written
     }
 
     /// A byte of memory, if it is known, and who wrote it, if that was seen.
@@ -245,7 +260,8 @@ struct Held {
 }
 
 impl Core {
-    fn write(&mut self, write: &RegisterWrite, writer: Writer) {
+    /// Gives the register that holds what is written.
+    fn write(&mut self, write: &RegisterWrite, writer: Writer) -> Register {
         let held = self.held(write);
         if held.register.class == Class::X && held.register.number >= 13 {
             self.has_wide = true;
@@ -275,6 +291,7 @@ impl Core {
             }
         }
         contents.writer = writer;
+        held.register
     }
 
     /// A register without a bank is that of the current mode, which is not told: it may be any of those with one.

@@ -31,6 +31,7 @@
 //! - [`calls`] finds out who called whom, and what that cost.
 //! - [`moments`] are places in the execution, reached without decoding all that lies before.
 //! - [`states`] has registers and memory at a moment of a log.
+//! - [`diff`] finds where two executions part, and where they come together again.
 //! - [`listing`] writes what the program lists; [`protocol`] knows the protocols by name.
 //!
 //! # What is where
@@ -39,7 +40,7 @@
 //! log says when), `decode` it (`split` into sources, `session`, `caches`: code that was read, shared by sources,
 //! `parallel`, `pieces`: one source on several threads, `merge`, `timeline`: all sources on one time axis, `summary`) to
 //! packets or execution, `messages` put together, `retired`: execution as single instructions, `calls`: the stack of calls,
-//! kept beside execution, with functions as numbers, `moments`: windows, the index, what is found in it, the way back, `detect` (what a bare file holds that nobody describes), `doctor` (why
+//! kept beside execution, with functions as numbers, `moments`: windows, the index, what is found in it, the way back, `steps`: execution as single instructions in batches, `diff`: two executions side by side, `detect` (what a bare file holds that nobody describes), `doctor` (why
 //! a result is empty, wrong or thin), `protocol` (one module each and one list), `listing`, `wrapped` buffers; re-exports
 //! the crates below it.
 
@@ -49,6 +50,7 @@
 pub mod calls;
 pub mod decode;
 pub mod detect;
+pub mod diff;
 pub mod doctor;
 pub mod listing;
 pub mod messages;
@@ -56,6 +58,7 @@ pub mod moments;
 pub mod protocol;
 pub mod recent;
 pub mod states;
+pub mod steps;
 
 mod capture;
 mod code;

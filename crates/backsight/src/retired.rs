@@ -149,7 +149,7 @@ fn target(retired: &Retired) -> Address {
 }
 
 /// The opcode as fetched, from its bytes in memory.
-fn opcode(isa: Isa, bytes: [u8; 4], size: u8) -> u32 {
+pub(crate) fn opcode(isa: Isa, bytes: [u8; 4], size: u8) -> u32 {
     let word = u32::from_le_bytes(bytes);
     match (size, isa) {
         (2, _) => word & 0xFFFF,

@@ -6,6 +6,7 @@ pub mod compress;
 pub mod convert;
 pub mod dap;
 pub mod decompress;
+pub mod diff;
 pub mod doctor;
 pub mod encode;
 pub mod export;

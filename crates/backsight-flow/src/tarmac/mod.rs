@@ -332,7 +332,8 @@ fn pieces(touched: u16) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-const fn isa_of(state: State) -> Isa {
+/// The instruction set that a log names.
+pub const fn isa_of(state: State) -> Isa {
     match state {
         State::A32 => Isa::A32,
         State::T32 => Isa::T32,
