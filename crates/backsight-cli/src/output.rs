@@ -166,6 +166,32 @@ impl Write for Output {
     }
 }
 
+/// A file of results that is gone back to while it is written. It is there when [`WholeOutput::finish`] is done, and not before.
+pub struct WholeOutput {
+    file: BufWriter<WholeFile>,
+    name: PathBuf,
+}
+
+impl WholeOutput {
+    /// Begins the file at `path`.
+    pub fn create(path: &Path, inputs: &Inputs) -> Result<Self> {
+        inputs.refuse_file(path)?;
+        let file = WholeFile::create(path).map_err(|error| Failure::file(path, &error))?;
+        Ok(Self { file: BufWriter::with_capacity(1 << 16, file), name: path.to_owned() })
+    }
+
+    /// What is written to.
+    pub fn file(&mut self) -> &mut BufWriter<WholeFile> {
+        &mut self.file
+    }
+
+    /// All results are written: the file gets its name.
+    pub fn finish(self) -> Result {
+        let file = self.file.into_inner().map_err(|error| not_written(&self.name, error.error()))?;
+        file.finish().map_err(|error| not_written(&self.name, &error))
+    }
+}
+
 /// A listing of the library, with what it writes put out by `put`: the failure of that is the outcome.
 pub fn listed<T>(
     list: impl FnOnce(Put<'_>) -> backsight::Result<Option<T>>,

@@ -20,7 +20,7 @@
 //! cycles, paths, filters and samples (`selection`), parts of a source (`handover`), threads that go from core to core
 //! (`stretches`, put together by `join`); `Profile`, a value that stands on its own, travels (`travel`) and can be merged;
 //! `probes` the marks that clang puts into blocks; `loops/` Havlak's nesting, over code in pieces that do not overlap;
-//! `export/` a file for each format, `names` what each makes of names, and one list; `report/` the page.
+//! `export/` a file for each format, `names` what each makes of names, and one list; `waves/` what changes over time, for viewers of simulations; `report/` the page.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -40,6 +40,7 @@ mod probes;
 mod profile;
 pub mod report;
 mod travel;
+pub mod waves;
 mod wire;
 
 use backsight::core::Context;

@@ -3,11 +3,13 @@
 mod compared;
 mod counting;
 mod table;
+mod waves;
 
 use std::path::PathBuf;
 
 use backsight::listing::FilterOptions;
 use backsight_profile::export::{ExportError, ExportOptions, FORMATS, Format, Weight};
+use backsight_profile::waves::WaveFormat;
 use backsight_profile::{BranchWindows, CountOptions, EventChoice, Profile};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, ValueEnum};
@@ -91,6 +93,9 @@ pub struct ProfileCommand {
     threads: usize,
 
     #[command(flatten)]
+    waves: waves::WaveArgs,
+
+    #[command(flatten)]
     compare: CompareArgs,
 
     #[command(flatten)]
@@ -112,6 +117,7 @@ const EXAMPLES: &str = "Examples:
   backsight profile capture/ --format llvm -o program.prof     clang -fprofile-sample-use=program.prof
   backsight profile capture/ --format bolt -o program.bolt     llvm-bolt program -pa -p program.bolt -o faster
   backsight profile capture/ --format lcov -o program.info     genhtml --branch-coverage program.info -o html
+  backsight profile run.tarmac --format fst --register x0 --memory 0x8000:4 -o run.fst    waves for GTKWave and Surfer
   backsight profile capture/ --format collapsed | flamegraph.pl > flame.svg
   backsight profile monday/ --merge tuesday/ --format pprof -o week.pb.gz";
 
@@ -119,9 +125,10 @@ const EXAMPLES: &str = "Examples:
 const DEFAULT_PATH: usize = 8;
 
 fn formats() -> PossibleValuesParser {
-    PossibleValuesParser::new(FORMATS.iter().map(|format| {
-        PossibleValue::new(format.name).help(format!("{}, for {}", format.title, format.readers))
-    }))
+    let named = |name, title, readers| PossibleValue::new(name).help(format!("{title}, for {readers}"));
+    let profiles = FORMATS.iter().map(|format| named(format.name, format.title, format.readers));
+    let waves = WaveFormat::ALL.iter().map(|format| named(format.name(), format.title(), format.readers()));
+    PossibleValuesParser::new(profiles.chain(waves))
 }
 
 fn parse_factor(text: &str) -> std::result::Result<f64, String> {
@@ -177,6 +184,9 @@ impl From<WeightName> for Weight {
 pub fn run(command: &ProfileCommand) -> Result {
     let format = command.format.as_deref().and_then(Format::named);
     compared::check(command)?;
+    if let Some(format) = waves::format(command)? {
+        return waves::run(command, format);
+    }
     let quiet = command.output.quiet;
     let path = command.output.output.as_deref();
     let inputs = command.capture.inputs(&command.images).and(&command.merge).and(&command.compare.compare);

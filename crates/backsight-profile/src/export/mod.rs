@@ -14,7 +14,7 @@ mod firefox;
 mod lcov;
 mod llvm;
 mod loops;
-mod names;
+pub(crate) mod names;
 mod paths;
 mod perfetto;
 mod pprof;

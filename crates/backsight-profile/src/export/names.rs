@@ -4,7 +4,7 @@
 use backsight::core::{Printable, is_harmful};
 
 /// A name in one line of text, with what is harmful in it made visible. A name that is nothing is a question mark.
-pub(super) fn one_line(name: &str) -> String {
+pub(crate) fn one_line(name: &str) -> String {
     if name.is_empty() { "?".to_owned() } else { Printable(name).to_string() }
 }
 
@@ -70,6 +70,6 @@ pub(super) fn csv(text: &str) -> String {
 }
 
 /// The bytes of a string that ends at a zero.
-pub(super) fn zero_terminated(name: &str) -> impl Iterator<Item = u8> + '_ {
+pub(crate) fn zero_terminated(name: &str) -> impl Iterator<Item = u8> + '_ {
     name.bytes().map(|byte| if byte == 0 { b'?' } else { byte }).chain([0])
 }

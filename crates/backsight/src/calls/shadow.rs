@@ -237,6 +237,11 @@ impl<'i> ShadowStack<'i> {
         self.costs.clock.instructions
     }
 
+    /// How many calls are under way.
+    pub fn depth(&self) -> usize {
+        self.stack.forgotten + self.stack.frames.len()
+    }
+
     /// The calls under way, the outermost first.
     pub fn under_way(&self) -> impl Iterator<Item = UnderWay<'i>> {
         self.named(self.stack.frames.iter())

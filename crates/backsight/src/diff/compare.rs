@@ -183,10 +183,10 @@ impl Comparison<'_, '_> {
             });
         }
         let counts = parts.each_ref().map(|part| part.count);
-        for side in 0..2 {
+        for (side, count) in counts.into_iter().enumerate() {
             match what {
-                What::Missing { .. } => self.summary.missing[side] += counts[side],
-                _ => self.summary.only[side] += counts[side],
+                What::Missing { .. } => self.summary.missing[side] += count,
+                _ => self.summary.only[side] += count,
             }
         }
         let after = self.pairs_ahead(0);

@@ -105,8 +105,7 @@ impl Comparison<'_, '_> {
                 skip[side] = index;
                 return Some(Found { what: What::Handler { side, cause }, skip });
             }
-            // It returned to something else: another task, most often.
-            depth = 1;
+            // It returned to something else, another task most often: what comes back from there is another return.
         }
         None
     }
@@ -114,16 +113,14 @@ impl Comparison<'_, '_> {
     /// Are both the same from there on, for long enough, or as long as both last or are not interrupted?
     fn is_sure(&mut self, from: [usize; 2]) -> bool {
         let mut least = SURE;
-        for side in 0..2 {
-            self.sides[side].fill(from[side] + SURE);
-            least =
-                least.min(self.sides[side].ahead().len() - from[side].min(self.sides[side].ahead().len()));
-            let at = self.sides[side].position() + from[side] as u64;
-            let next = self.sides[side].notes().find(|(position, note)| {
-                *position > at && matches!(note, Note::Exception { .. } | Note::Gap)
-            });
-            let until =
-                next.map_or(usize::MAX, |(position, _)| usize::try_from(position - at).unwrap_or(usize::MAX));
+        for (side, &first) in from.iter().enumerate() {
+            let stream = &mut self.sides[side];
+            stream.fill(first + SURE);
+            least = least.min(stream.ahead().len().saturating_sub(first));
+            let at = stream.position() + first as u64;
+            let ends = |note: &Note| matches!(note, Note::Exception { .. } | Note::Gap);
+            let next = stream.notes().find(|(position, note)| *position > at && ends(note));
+            let until = next.map_or(usize::MAX, |(position, _)| (position - at) as usize);
             least = least.min(until);
         }
         least > 0 && self.common(from, least) == least
@@ -192,7 +189,7 @@ impl Comparison<'_, '_> {
         let turns = from[side] / period;
         let is_long = from[side] >= self.settings.look;
         let goes_on = match at_end {
-            true => !self.sides[side].fill(from[side] + 1),
+            true => is_long || !self.sides[side].fill(from[side] + 1),
             false => is_long || self.is_sure(from),
         };
         let what = What::Loop { side, period, turns: turns as u64 };

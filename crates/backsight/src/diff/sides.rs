@@ -33,7 +33,7 @@ impl Side<'_, '_> {
             Ok(()) => ControlFlow::Continue(()),
             Err(_) => ControlFlow::Break(()),
         };
-        read(self.moments, &self.decode, (self.source, self.hart), self.window, &mut hand_over)
+        read(self.moments, &self.decode, (self.source, self.hart), self.window, false, &mut hand_over)
     }
 }
 

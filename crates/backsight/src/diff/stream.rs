@@ -129,6 +129,7 @@ impl<'s> Stream<'s> {
                 Note::Number(number) => self.numbers.push(position, number),
                 Note::Time(time) => self.times.push(position, time),
                 Note::Space(space) => self.spaces.push(position, space),
+                Note::Depth(_) => {}
                 note => self.notes.push_back((position, note)),
             }
         }

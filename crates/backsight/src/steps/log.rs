@@ -24,8 +24,8 @@ const MOST_CORES: usize = 1024;
 /// Writes of registers that wait: a hundred times as many as instructions in a range have.
 const MOST_WAITING: usize = 1 << 20;
 
-struct Reader<'b, 's> {
-    batches: &'b mut Batches<'s>,
+struct Reader<'b, 's, 'c> {
+    batches: &'b mut Batches<'s, 'c>,
     core: Option<u16>,
     window: Range<u64>,
     followers: BTreeMap<u16, Follower<()>>,
@@ -45,7 +45,7 @@ pub(super) fn read(
     config: &Config,
     core: Option<u16>,
     window: Range<u64>,
-    batches: &mut Batches<'_>,
+    batches: &mut Batches<'_, '_>,
 ) -> Result<Read> {
     // Registers alone are looked at.
     let (machine, followers) = (Machine::new(0), BTreeMap::new());
@@ -70,7 +70,7 @@ pub(super) fn read(
     Ok(reader.read)
 }
 
-impl Reader<'_, '_> {
+impl Reader<'_, '_, '_> {
     fn packet(&mut self, packet: &Located<Packet>) {
         if self.batches.has_enough {
             return;
@@ -142,6 +142,7 @@ impl Reader<'_, '_> {
             }
             return;
         }
+        self.batches.follow(&event);
         match event {
             Event::Range(range) => {
                 let mut address = range.start;

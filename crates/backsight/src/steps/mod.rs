@@ -10,9 +10,10 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use backsight_core::{Accounting, Address, AddressSpace, Cause, Isa};
-use backsight_flow::TracedAccess;
+use backsight_flow::{Event, TracedAccess};
 pub use backsight_tarmac::{Bytes, Register};
 
+use crate::calls::ShadowStack;
 use crate::decode::{Decode, Execution};
 use crate::moments::{Moments, Window};
 use crate::protocol::Configuration;
@@ -64,6 +65,8 @@ pub enum Note {
     Number(u64),
     /// Code is looked up in this space.
     Space(AddressSpace),
+    /// So many calls are under way, where somebody asks.
+    Depth(u32),
     /// An exception or interrupt was taken.
     Exception {
         /// Which one.
@@ -102,7 +105,7 @@ pub struct Read {
 }
 
 /// Gathers a batch, and hands it on.
-struct Batches<'s> {
+struct Batches<'s, 'c> {
     batch: Batch,
     sink: &'s mut dyn FnMut(Batch) -> ControlFlow<()>,
     has_enough: bool,
@@ -112,16 +115,31 @@ struct Batches<'s> {
     /// Space and time that were noted.
     space: Option<AddressSpace>,
     time: Option<u64>,
+    /// The calls under way, where somebody asks.
+    calls: Option<ShadowStack<'c>>,
+    depth: Option<u32>,
 }
 
-impl<'s> Batches<'s> {
-    fn new(sink: &'s mut dyn FnMut(Batch) -> ControlFlow<()>) -> Self {
-        let (batch, has_enough, own, next, space, time) = Default::default();
-        Self { batch, sink, has_enough, own, next, space, time }
+impl<'s, 'c> Batches<'s, 'c> {
+    fn new(sink: &'s mut dyn FnMut(Batch) -> ControlFlow<()>, calls: Option<ShadowStack<'c>>) -> Self {
+        let (batch, has_enough, own, next, space, time, depth) = Default::default();
+        Self { batch, sink, has_enough, own, next, space, time, calls, depth }
     }
 
     fn note(&mut self, note: Note) {
         self.batch.notes.push((self.batch.steps.len() as u32, note));
+    }
+
+    /// Follows the calls of the hart.
+    fn follow(&mut self, event: &Event) {
+        let Some(calls) = &mut self.calls else { return };
+        calls.push(event, &mut |_| ());
+        let depth = u32::try_from(calls.depth()).unwrap_or(u32::MAX);
+        if let Event::Range(_) = event
+            && self.depth.replace(depth) != Some(depth)
+        {
+            self.note(Note::Depth(depth));
+        }
     }
 
     /// An instruction is next: what was noted before is complete.
@@ -186,7 +204,8 @@ impl<'s> Batches<'s> {
     }
 }
 
-/// Reads the instructions of a hart of a source in a window; the first hart that is met if none is named.
+/// Reads the instructions of a hart of a source in a window; the first hart that is met if none is named. With `calls`, how many
+/// calls are under way is noted, too.
 ///
 /// # Errors
 /// As [`Moments::take`].
@@ -195,9 +214,11 @@ pub fn read<'c>(
     decode: &Decode<'c, Execution>,
     (source, hart): (&Source, Option<u16>),
     window: Window,
+    calls: bool,
     sink: &mut dyn FnMut(Batch) -> ControlFlow<()>,
 ) -> Result<Read> {
-    let mut batches = Batches::new(sink);
+    let code = moments.capture().code()?.seen_by(source);
+    let mut batches = Batches::new(sink, calls.then(|| ShadowStack::new(code)));
     let read = match source.decoding() {
         Configuration::Tarmac(config) => {
             let numbers = numbers(moments, decode, source, window)?;
@@ -223,7 +244,7 @@ pub fn harts<'c>(
 ) -> Result<BTreeSet<u16>> {
     let mut harts = BTreeSet::new();
     moments.run(decode.clone().positions(false), source, Window::default(), |item| {
-        if let backsight_flow::Event::Range(_) = item.value {
+        if let Event::Range(_) = item.value {
             harts.insert(item.sub_source);
         }
     })?;

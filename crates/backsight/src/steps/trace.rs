@@ -12,7 +12,7 @@ use crate::retired::opcode;
 use crate::{Item, Result, Source, SourceCode};
 
 struct Reader<'c, 'b, 's> {
-    batches: &'b mut Batches<'s>,
+    batches: &'b mut Batches<'s, 'c>,
     code: SourceCode<'c>,
     hart: Option<u16>,
     read: Read,
@@ -24,7 +24,7 @@ pub(super) fn read<'c>(
     source: &Source,
     hart: Option<u16>,
     window: Window,
-    batches: &mut Batches<'_>,
+    batches: &mut Batches<'_, 'c>,
 ) -> Result<Read> {
     let code = moments.capture().code()?.seen_by(source);
     let mut reader = Reader { batches, code, hart, read: Read::default() };
@@ -90,6 +90,7 @@ impl InWindow for Reader<'_, '_, '_> {
             }
             return;
         }
+        self.batches.follow(&item.value);
         match item.value {
             Event::Range(range) => self.range(&range),
             Event::Context(context, _) => {

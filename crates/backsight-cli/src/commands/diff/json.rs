@@ -63,20 +63,20 @@ fn details(what: &What, value: &mut Value) {
         What::Access { store, address, bytes } => {
             value["access"] = if *store { "store" } else { "load" }.into();
             value["address"] = format!("{address:#x}").into();
-            for side in 0..2 {
-                value[SIDES[side]]["accessed"] = bytes[side].is_some().into();
-                value[SIDES[side]]["byte"] = bytes[side].flatten().into();
+            for (side, name) in SIDES.iter().enumerate() {
+                value[*name]["accessed"] = bytes[side].is_some().into();
+                value[*name]["byte"] = bytes[side].flatten().into();
             }
         }
         What::Register { register, values } => {
             value["register"] = register.name().as_str().into();
-            for side in 0..2 {
-                value[SIDES[side]]["value"] = digits(&values[side]).into();
+            for (side, name) in SIDES.iter().enumerate() {
+                value[*name]["value"] = digits(&values[side]).into();
             }
         }
         What::Cause(causes) => {
-            for side in 0..2 {
-                value[SIDES[side]]["exception"] = causes[side].map(|cause| cause.to_string()).into();
+            for (side, name) in SIDES.iter().enumerate() {
+                value[*name]["exception"] = causes[side].map(|cause| cause.to_string()).into();
             }
         }
         What::Path | What::Start | What::Opcode | What::NotFound => {}

@@ -19,7 +19,6 @@ use crate::args::{CaptureArgs, ImageArgs, OtherArgs};
 use crate::failure::{Failure, Result};
 use crate::index_file;
 use crate::output::{Output, say};
-use crate::window::SpanArgs;
 
 /// Find where two executions part: logs, traces or recordings, or one of each
 ///
@@ -74,8 +73,14 @@ pub struct Diff {
     #[arg(long, value_name = "N")]
     hart: Option<u16>,
 
-    #[command(flatten)]
-    window: SpanArgs,
+    /// From this moment on: #INSTRUCTION, start, end-INSTRUCTIONS, tTIMESTAMP, a time after the first timestamp as in 3.2s or 15ms, or
+    /// @POSITION in the buffer; of each source by itself
+    #[arg(long, value_name = "MOMENT", help_heading = "Window")]
+    from: Option<Moment>,
+
+    /// Up to this moment
+    #[arg(long, value_name = "MOMENT", help_heading = "Window")]
+    to: Option<Moment>,
 
     /// From this moment on in the second capture, if that is another one
     #[arg(long, value_name = "MOMENT", help_heading = "Window")]
@@ -146,9 +151,8 @@ impl Diff {
     }
 
     fn windows(&self) -> [Window; 2] {
-        let window = self.window.window();
-        let other = Window { from: self.other_from.or(window.from), to: self.other_to.or(window.to) };
-        [window, other]
+        let other = Window { from: self.other_from.or(self.from), to: self.other_to.or(self.to) };
+        [Window { from: self.from, to: self.to }, other]
     }
 }
 
@@ -158,6 +162,7 @@ pub fn run(command: &Diff) -> Result {
     if arguments.iter().all(CaptureArgs::is_standard_input) {
         return Err(Failure::usage("standard input can be read once: one of the captures has to be a file"));
     }
+    check_ids(&command.capture.id, &command.other.other_id)?;
     let open = |arguments: &CaptureArgs| arguments.open(&command.images, command.quiet);
     let captures = [open(&arguments[0])?, open(&arguments[1])?];
     let inputs = arguments[0].inputs(&command.images).and([&arguments[1].capture]);
@@ -180,6 +185,17 @@ pub fn run(command: &Diff) -> Result {
         return Err(Failure::new("a trace or log is damaged (--strict)"));
     }
     if totals.are_same() { Ok(()) } else { Err(Failure::Found) }
+}
+
+/// Refuses IDs of which nobody knows what they are compared with.
+fn check_ids(ids: &[u64], others: &[u64]) -> Result {
+    match (ids.len(), others.len()) {
+        (0, 1..) => Err(Failure::usage("--other-id belongs to --id")),
+        (ids, others) if others > 0 && ids != others => {
+            Err(Failure::usage("--id and --other-id name pairs: both are given equally often"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn compare(

@@ -38,29 +38,20 @@ impl Pairs {
             .map(|sources| sources.into_iter().filter(|source| !is_of_messages(source)).collect());
         let mut found = Self::default();
         let ids = if command.capture.id.is_empty() { None } else { Some(&command.capture.id) };
-        let chosen = match (ids, &command.other.other_id) {
-            (Some(ids), others) => {
+        let chosen = match ids {
+            Some(ids) => {
+                let others = &command.other.other_id;
                 let others = if others.is_empty() { ids } else { others };
-                if ids.len() != others.len() {
-                    return Err(Failure::usage(
-                        "--id and --other-id name pairs: both are given equally often",
-                    ));
-                }
                 let of = |sources: &[Source], id: u64| {
                     sources.iter().find(|source| u64::from(source.id().get()) == id).cloned()
                 };
-                let pairs = ids
-                    .iter()
-                    .zip(others)
-                    .map(|(&id, &other_id)| Some([of(&one, id)?, of(&other, other_id)?]));
+                let pairs =
+                    ids.iter().zip(others).map(|(&id, &other_id)| Some([of(&one, id)?, of(&other, other_id)?]));
                 pairs.collect::<Option<Vec<_>>>().ok_or_else(|| {
-                    Failure::usage(
-                        "--id, --other-id: no such source of execution (`backsight info` lists them)",
-                    )
+                    Failure::usage("--id, --other-id: no such source of execution (`backsight info` lists them)")
                 })?
             }
-            (None, others) if !others.is_empty() => return Err(Failure::usage("--other-id belongs to --id")),
-            (None, _) => found.all(&one, &other)?,
+            None => found.all(&one, &other)?,
         };
         for sources in chosen {
             found.harts(command, sources, decodes, moments)?;

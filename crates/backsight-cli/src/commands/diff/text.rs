@@ -50,17 +50,17 @@ pub fn difference(
     for pair in &difference.before {
         lines.pair(pair, &code[0], out)?;
     }
-    for side in 0..2 {
+    for (side, mark) in MARKS.iter().enumerate() {
         let part = &difference.parts[side];
         if let Some(cause) = part.exception {
-            writeln!(out, "{} {cause}", MARKS[side])?;
+            writeln!(out, "{mark} {cause}")?;
         }
         for shown in &part.first {
             lines.one(side, shown, &code[side], out)?;
         }
         let more = part.count.saturating_sub(part.first.len() as u64);
         if more > 0 {
-            writeln!(out, "{} … {more} more", MARKS[side])?;
+            writeln!(out, "{mark} … {more} more")?;
         }
     }
     effects(&difference.what, out)?;
@@ -200,20 +200,13 @@ pub fn summary(totals: &Totals, out: &mut dyn Write) -> Result<()> {
     let instructions = |count| counted(count, "instruction");
     let verb = if sums.equal == 1 { "is" } else { "are" };
     write!(out, "{} {verb} the same", instructions(sums.equal))?;
-    for side in 0..2 {
-        if sums.only[side] > 0 {
-            write!(out, ", {} only in the {}", sums.only[side], SIDES[side])?;
-        }
+    for (only, side) in sums.only.iter().zip(SIDES).filter(|(only, _)| **only > 0) {
+        write!(out, ", {only} only in the {side}")?;
     }
-    for side in 0..2 {
+    for (side, name) in SIDES.iter().enumerate() {
         if sums.missing[side] > 0 {
-            write!(
-                out,
-                ", {} of the {} missing in the trace of the {}",
-                sums.missing[side],
-                SIDES[side],
-                SIDES[1 - side]
-            )?;
+            let other = SIDES[1 - side];
+            write!(out, ", {} of the {name} missing in the trace of the {other}", sums.missing[side])?;
         }
     }
     writeln!(out)?;
