@@ -129,6 +129,46 @@ fn two_units_tell_the_same_of_one_run() {
 }
 
 #[test]
+fn units_of_arm_tell_the_same_of_one_run() {
+    let scratch = Scratch::new();
+    for (capture, units) in
+        [("calls-aarch64", ["etm4", "ete", "etm4"]), ("interwork-arm", ["etm4", "ptm", "etm3"])]
+    {
+        let run = repository().join("testdata/captures").join(capture).display().to_string();
+        let encoded = units.map(|unit| {
+            let out = scratch.path(&format!("{capture}-{unit}")).display().to_string();
+            line(&format!("encode {run} --quiet --force --unit {unit} -o {out}")).done();
+            out
+        });
+        for other in &encoded[1..] {
+            let (found, summary) = differences(&format!("{} {other}", encoded[0]));
+            assert!(found.is_empty() && summary["equal"] == 40_000, "{other}: {found:?}");
+        }
+    }
+}
+
+#[test]
+fn an_interrupt_that_only_one_log_has_is_found_with_its_handler() {
+    let scratch = Scratch::new();
+    let log = log();
+    let text = std::fs::read_to_string(&log).expect("a bundled log");
+    let next = instructions(&text)[6].to_owned();
+    let address =
+        next.split_whitespace().find(|word| word.len() >= 8 && word.starts_with("0000")).expect("an address");
+    let address = address.split(':').next().expect("a virtual address");
+    let handler = format!(
+        "9 clk E {address} 00000080 CoreEvent_IRQ\n9 clk IT (9) 00000280 d503201f O EL1h_ns : NOP\n\
+         9 clk IT (9) 00000284 d69f03e0 O EL1h_ns : ERET\n{next}"
+    );
+    let other = edited(&scratch, "irq.tarmac", |text| text.replacen(&next, &handler, 1));
+    let (found, summary) = differences(&format!("{log} {other}"));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!((found[0]["kind"].as_str(), found[0]["side"].as_str()), (Some("exception"), Some("second")));
+    assert_eq!(found[0]["second"]["count"], 2);
+    assert_eq!((summary["equal"].as_u64(), summary["only_second"].as_u64()), (Some(32), Some(2)));
+}
+
+#[test]
 fn other_programs_have_nothing_in_common() {
     let run = repository().join("testdata/captures/calls-riscv64").display().to_string();
     let (found, summary) = differences(&format!("FIRST {run}"));

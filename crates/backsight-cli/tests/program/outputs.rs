@@ -11,7 +11,7 @@ use crate::support::{FIRST_CONFIG, Scratch, command, first, first_stream, run_of
 
 /// Commands that write one file, with `IN` for a capture and `OUT` for the file. `RETIRED` is a file of retired
 /// instructions, `PACKED` what `compress` made of it, `SYSTEM` the description of a system.
-const FILES: [&str; 20] = [
+const FILES: [&str; 22] = [
     "info IN -o OUT",
     "info IN --json -o OUT",
     "doctor IN -o OUT",
@@ -24,6 +24,8 @@ const FILES: [&str; 20] = [
     "profile IN -o OUT",
     "profile IN --format json -o OUT",
     "profile IN --format pprof -o OUT",
+    "profile IN --format vcd -o OUT",
+    "diff IN IN -o OUT",
     "report IN -o OUT",
     "compress IN -o OUT",
     "compress IN --trace -o OUT",

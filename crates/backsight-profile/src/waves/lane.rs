@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use backsight::SourceCode;
-use backsight::core::AddressSpace;
+use backsight::core::{AddressSpace, Cause};
 use backsight::flow::{AccessKind, TracedAccess};
 use backsight::steps::{Batch, Bytes, Note, Step};
 
@@ -186,6 +186,10 @@ impl<'l, 'c> Lane<'l, 'c> {
                 self.names.clear();
             }
             Note::Depth(depth) => self.set_next(Kind::Depth as usize, Value::Number((*depth).into(), 0)),
+            // Nothing returns from a reset.
+            Note::Exception { cause: Cause::Arm(0) | Cause::Armv7(8) | Cause::ArmM(1), .. } => {
+                self.exceptions.clear();
+            }
             Note::Exception { cause, .. } => {
                 if self.exceptions.len() < MOST_EXCEPTIONS {
                     self.exceptions.push(cause.to_string().into());

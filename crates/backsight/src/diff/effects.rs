@@ -99,22 +99,20 @@ impl Effects {
     }
 
     fn first_byte(&self, store: bool, may_miss: bool) -> Option<What> {
-        let [one, other] = &self.bytes;
-        let of = |bytes: &BTreeMap<(bool, u64), Byte>| -> Vec<u64> {
-            bytes.range((store, 0)..=(store, u64::MAX)).map(|((_, address), _)| *address).collect()
+        let first = |side: usize| {
+            let (own, other) = (&self.bytes[side], &self.bytes[1 - side]);
+            let mut all = own.range((store, 0)..=(store, u64::MAX));
+            all.find_map(|(key, byte)| {
+                let differs = match (byte, other.get(key)) {
+                    (Some(byte), Some(Some(another))) => byte != another,
+                    (_, Some(_)) => false,
+                    (_, None) => !may_miss,
+                };
+                differs.then_some((key.1, *byte))
+            })
         };
-        let mut addresses = of(one);
-        addresses.extend(of(other));
-        addresses.sort_unstable();
-        addresses.into_iter().find_map(|address| {
-            let bytes = [one.get(&(store, address)).copied(), other.get(&(store, address)).copied()];
-            let differs = match bytes {
-                [Some(Some(one)), Some(Some(other))] => one != other,
-                [Some(_), Some(_)] => false,
-                _ => !may_miss,
-            };
-            differs.then_some(What::Access { store, address, bytes })
-        })
+        let bytes = [first(0), first(1)];
+        (bytes != [None; 2]).then_some(What::Access { store, bytes })
     }
 
     /// A register that one side does not log is compared with what was in it.

@@ -130,10 +130,8 @@ pub enum What {
     Access {
         /// It is a store.
         store: bool,
-        /// The first byte that differs.
-        address: u64,
-        /// What each side has there: nothing, something unknown, or a byte.
-        bytes: [Option<Option<u8>>; 2],
+        /// The first byte of each side that the other has not: where it is, and what it is if that is known.
+        bytes: [Option<(u64, Option<u8>)>; 2],
     },
     /// A register that the last instruction before wrote has other contents.
     Register {

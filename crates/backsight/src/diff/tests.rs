@@ -168,8 +168,8 @@ fn stores_are_compared_by_bytes_however_they_are_cut() {
     let one = [At(0x100), store(0x8000, 0x1122_3344, 4), At(0x104), store(0x9000, 5, 1), At(0x108)];
     let other = [At(0x100), store(0x8002, 0x1122, 2), store(0x8000, 0x3344, 2), At(0x104), At(0x108)];
     let (summary, found) = compared(&one, &other);
-    let bytes = [Some(Some(5)), None];
-    assert_eq!(whats(&found), [What::Access { store: true, address: 0x9000, bytes }]);
+    let bytes = [Some((0x9000, Some(5))), None];
+    assert_eq!(whats(&found), [What::Access { store: true, bytes }]);
     assert_eq!(summary.equal, 3);
     assert_eq!(found[0].before.last().expect("its instruction")[0].step.address, Address(0x104));
     // A trace without accesses has no others.

@@ -60,12 +60,11 @@ fn details(what: &What, value: &mut Value) {
         What::End { side } | What::Handler { side, .. } | What::Missing { side } => {
             value["side"] = SIDES[*side].into();
         }
-        What::Access { store, address, bytes } => {
+        What::Access { store, bytes } => {
             value["access"] = if *store { "store" } else { "load" }.into();
-            value["address"] = format!("{address:#x}").into();
             for (side, name) in SIDES.iter().enumerate() {
-                value[*name]["accessed"] = bytes[side].is_some().into();
-                value[*name]["byte"] = bytes[side].flatten().into();
+                value[*name]["address"] = bytes[side].map(|(address, _)| format!("{address:#x}")).into();
+                value[*name]["byte"] = bytes[side].and_then(|(_, byte)| byte).into();
             }
         }
         What::Register { register, values } => {

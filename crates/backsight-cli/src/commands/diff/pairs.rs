@@ -45,10 +45,14 @@ impl Pairs {
                 let of = |sources: &[Source], id: u64| {
                     sources.iter().find(|source| u64::from(source.id().get()) == id).cloned()
                 };
-                let pairs =
-                    ids.iter().zip(others).map(|(&id, &other_id)| Some([of(&one, id)?, of(&other, other_id)?]));
+                let pairs = ids
+                    .iter()
+                    .zip(others)
+                    .map(|(&id, &other_id)| Some([of(&one, id)?, of(&other, other_id)?]));
                 pairs.collect::<Option<Vec<_>>>().ok_or_else(|| {
-                    Failure::usage("--id, --other-id: no such source of execution (`backsight info` lists them)")
+                    Failure::usage(
+                        "--id, --other-id: no such source of execution (`backsight info` lists them)",
+                    )
                 })?
             }
             None => found.all(&one, &other)?,

@@ -45,7 +45,7 @@ pub fn difference(
         What::Missing { .. } => String::new(),
         _ => format!("{number}. "),
     };
-    writeln!(out, "\n{number}{} in {}, at {}", words(difference), Printable(place), moments(difference))?;
+    writeln!(out, "\n{number}{}: {}, at {}", Printable(place), words(difference), moments(difference))?;
     let mut lines = Lines { text: Disassembler::default() };
     for pair in &difference.before {
         lines.pair(pair, &code[0], out)?;
@@ -70,12 +70,12 @@ pub fn difference(
 /// What each side has of an access or a register.
 fn effects(what: &What, out: &mut dyn Write) -> Result<()> {
     let values = match what {
-        What::Access { store, address, bytes } => {
+        What::Access { store, bytes } => {
             let verb = if *store { "stores" } else { "loads" };
             bytes.map(|byte| match byte {
-                None => format!("{verb} nothing at {address:#x}"),
-                Some(None) => format!("{verb} something unknown at {address:#x}"),
-                Some(Some(byte)) => format!("{verb} {byte:02x} at {address:#x}"),
+                None => format!("{verb} nothing else"),
+                Some((address, None)) => format!("{verb} something unknown at {address:#x}"),
+                Some((address, Some(byte))) => format!("{verb} {byte:02x} at {address:#x}"),
             })
         }
         What::Register { register, values } => {
