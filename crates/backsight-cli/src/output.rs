@@ -177,7 +177,8 @@ impl WholeOutput {
     pub fn create(path: &Path, inputs: &Inputs) -> Result<Self> {
         inputs.refuse_file(path)?;
         // A device or a pipe would be replaced.
-        if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) || is_open_already(path) {
+        if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) || is_open_already(path)
+        {
             return Err(Failure::usage(format!(
                 "{}: no regular file, and what is written has to be gone back to",
                 path.display()

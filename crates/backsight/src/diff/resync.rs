@@ -13,6 +13,9 @@ const FIRST_LOOK: usize = 256;
 /// Periods of loops that are tried at a place.
 const MOST_PERIODS: usize = 8;
 
+/// Instructions after a gap that have to be the same: a loop may be interrupted by one.
+const AFTER_GAP: usize = 64;
+
 /// Instructions after a loop or a handler that have to be the same: it says itself where it ends.
 const SURE: usize = 4;
 
@@ -27,6 +30,11 @@ impl Comparison<'_, '_> {
         }
         for side in 0..2 {
             if let Some(found) = self.after_handler(side) {
+                return found;
+            }
+        }
+        for side in 0..2 {
+            if let Some(found) = self.after_gap(side) {
                 return found;
             }
         }
@@ -106,6 +114,27 @@ impl Comparison<'_, '_> {
                 return Some(Found { what: What::Handler { side, cause }, skip });
             }
             // It returned to something else, another task most often: what comes back from there is another return.
+        }
+        None
+    }
+
+    /// The trace of a side has a gap: what it goes on with is somewhere in what the other one does.
+    fn after_gap(&mut self, side: usize) -> Option<Found> {
+        let has_gap = self.sides[side].notes_here().any(|note| *note == Note::Gap);
+        if !has_gap || self.sides.iter().all(|side| side.position() == 0) {
+            return None;
+        }
+        self.sides[side].fill(AFTER_GAP);
+        let least = self.sides[side].ahead().len().min(AFTER_GAP);
+        let mut from = [0; 2];
+        for index in 1..self.settings.look {
+            if !self.sides[1 - side].fill(index + least) {
+                break;
+            }
+            from[1 - side] = index;
+            if self.common(from, least) == least {
+                return Some(Found { what: What::Missing { side }, skip: from });
+            }
         }
         None
     }

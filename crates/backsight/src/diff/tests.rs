@@ -141,6 +141,17 @@ fn a_gap_is_no_difference_and_what_is_missing_is_counted() {
 }
 
 #[test]
+fn a_gap_in_a_loop_is_not_taken_for_other_turns() {
+    let turn = |number: u64| [0x200, 0x204, if number % 7 == 3 { 0x20C } else { 0x208 }, 0x210];
+    let one = addresses((0..100).flat_map(turn).chain((0..100).map(|index| 0x300 + 4 * index)));
+    let mut other = one.clone();
+    other.splice(201..350, [GAP]);
+    let (summary, found) = compared(&one, &other);
+    assert_eq!(whats(&found), [What::Missing { side: 1 }]);
+    assert_eq!((summary.equal, summary.missing), (351, [149, 0]));
+}
+
+#[test]
 fn other_opcodes_at_the_same_addresses_do_not_part_the_two() {
     let one = addresses([0x100, 0x104, 0x108]);
     let [mut first, second] = [&one, &one].map(|side| batches(side, &[8]));
