@@ -56,6 +56,18 @@ impl General {
         crate::check_streams(self.longest, self.address_bits)
     }
 
+    /// Bits of the window that is looked back into, as the formats and the levels have it.
+    pub const fn window_bits(&self) -> u64 {
+        let bytes: u64 = match self.program {
+            Program::Gzip => 32 << 10,
+            #[cfg(feature = "general")]
+            Program::Zstd => 8 << 20,
+            #[cfg(feature = "general")]
+            Program::Xz => 64 << 20,
+        };
+        bytes * 8
+    }
+
     fn pack(&self, bytes: &[u8]) -> io::Result<Vec<u8>> {
         match self.program {
             Program::Gzip => {

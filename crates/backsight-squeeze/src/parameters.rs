@@ -150,7 +150,7 @@ parameters! {
     Tmbp { index_bits history_bits shift returns sets ways branches targets exceptions address_bits }
     Lz { window longest address_bits }
     Mix {
-        table state tag_bits events iterations locals paths loops runs branches threshold rate sets layers refined returns
+        table state tag_bits events iterations locals paths loops runs branches surprise rate certain sets layers refined returns
         targets buffer_bits start_bits address_bits
     }
     General { level longest address_bits }
@@ -216,6 +216,11 @@ mod tests {
         assert_eq!(
             Scheme::parse("esdc:sets=64,ways=2"),
             Ok(Scheme::Sdc(Sdc { ways: 2, ..Sdc::enhanced(64, 4) }))
+        );
+        // How the mixes were built before: what they wrote is refused, not read as if it were of today.
+        assert_eq!(
+            Scheme::parse("mix1k:table=372,state=3,threshold=7864"),
+            Err(BadScheme::Parameter("threshold".into()))
         );
         assert_eq!(Scheme::parse("zip"), Err(BadScheme::Name("zip".into())));
         assert_eq!(Scheme::parse("btmbp:size=1"), Err(BadScheme::Parameter("size".into())));

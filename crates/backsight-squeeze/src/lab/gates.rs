@@ -23,6 +23,20 @@ pub fn gates(scheme: &Scheme) -> Option<u64> {
     Some(gates.round() as u64)
 }
 
+/// Bits of state, on each side: tables, registers, histories; of general compressors, the window that they look back into.
+pub fn state_bits(scheme: &Scheme) -> u64 {
+    match scheme {
+        Scheme::Base(_) => u64::from(DETECTOR + OUTPUT),
+        Scheme::Dmtf(build) => u64::from(dmtf_bits(build)),
+        Scheme::Sdc(build) => u64::from(sdc_bits(build)),
+        Scheme::Tmbp(build) => u64::from(tmbp_bits(build)),
+        Scheme::Mix(build) => build.state_bits(),
+        // Symbols of twelve bits.
+        Scheme::Lz(build) => u64::from(build.window) * 12,
+        Scheme::General(build) => build.window_bits(),
+    }
+}
+
 /// Start and length of the stream at hand.
 const DETECTOR: u32 = 30 + 8;
 const OUTPUT: u32 = 80;
@@ -38,6 +52,14 @@ fn dmtf(build: &Dmtf) -> f64 {
     let rest =
         if build.count_runs { RUN_COUNTER } else { 0 } + if build.entry_bits.is_some() { 12 } else { 0 };
     table + stack + second + 2.5 * f64::from(rest)
+}
+
+fn dmtf_bits(build: &Dmtf) -> u32 {
+    let entries = build.first - 1;
+    let address = build.entry_bits.map_or(30, |bits| bits.min(32));
+    let index = crate::log2_up(build.first);
+    let runs = if build.count_runs { RUN_COUNTER } else { 0 };
+    entries * (address + 8 + index) + (build.second - 1) * index + runs + DETECTOR + OUTPUT
 }
 
 fn sdc_bits(build: &Sdc) -> u32 {

@@ -26,12 +26,14 @@ pub struct Case {
     pub name: String,
     /// The file with its standard input.
     pub input: Option<String>,
+    /// The compressed trace of the run, if it was recorded; else the program is simulated.
+    pub recorded: Option<String>,
     /// The program and its arguments.
     pub command: Vec<String>,
 }
 
 impl Case {
-    /// Reads a list of them: `NAME INPUT|- PROGRAM [ARGUMENT …]`, one a line.
+    /// Reads a list of them: `NAME INPUT|- PROGRAM [ARGUMENT …]`, one a line; or `NAME =TRACE PROGRAM` for a run that was recorded.
     pub fn list(text: &str) -> Result<Vec<Self>, String> {
         let lines = text.lines().enumerate().map(|(number, line)| (number + 1, line.trim()));
         let lines = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
@@ -45,7 +47,9 @@ impl Case {
                 if command.is_empty() {
                     return Err(format!("line {number}: it does not say which program to run"));
                 }
-                Ok(Self { name, input: (input != "-").then_some(input), command })
+                let recorded = input.strip_prefix('=').map(str::to_owned);
+                let input = (input != "-" && recorded.is_none()).then_some(input);
+                Ok(Self { name, input, recorded, command })
             })
             .collect()
     }
@@ -166,5 +170,20 @@ impl Bench {
             Outcome { bits, shares: port.compressor.shares(), buffer: port.most, windows: port.windows }
         };
         self.compressors.0.into_iter().map(outcome).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_name_what_is_simulated_and_what_was_recorded() {
+        let cases = Case::list("# programs\nsort input/a sort -n\n\nlua =runs/lua.btmbp lua\n").unwrap();
+        let [sort, lua] = &cases[..] else { panic!("{cases:?}") };
+        assert_eq!((sort.input.as_deref(), sort.recorded.as_deref()), (Some("input/a"), None));
+        assert_eq!(sort.command, ["sort", "-n"]);
+        assert_eq!((lua.input.as_deref(), lua.recorded.as_deref()), (None, Some("runs/lua.btmbp")));
+        assert!(Case::list("lua =runs/lua.btmbp").unwrap_err().contains("line 1"));
     }
 }

@@ -32,16 +32,37 @@ fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;")
 }
 
-/// Named points on two logarithmic axes; those that are not positive are left out.
+/// The points that no other one has less of both than, from left to right.
+fn frontier<'p>(points: &[&'p Point]) -> Vec<&'p Point> {
+    let mut sorted = points.to_vec();
+    sorted.sort_by(|a, b| a.x.total_cmp(&b.x).then(a.y.total_cmp(&b.y)));
+    let mut least = f64::INFINITY;
+    sorted.retain(|point| {
+        point.y < least && {
+            least = point.y;
+            true
+        }
+    });
+    sorted
+}
+
+/// Named points on two logarithmic axes, and a line through those that no other one has less of both than; points that are not
+/// positive are left out.
 pub fn scatter(title: &str, across: &str, up: &str, points: &[Point]) -> String {
     let points: Vec<_> = points.iter().filter(|point| point.x > 0.0 && point.y > 0.0).collect();
     let mut svg = begin(title, across, up);
     let xs = range(points.iter().map(|point| point.x));
     let ys = range(points.iter().map(|point| point.y));
     ticks(&mut svg, xs, ys);
-    for point in &points {
+    let place = |point: &Point| {
         let x = MARGIN + scale(point.x, xs, WIDTH - 2.0 * MARGIN);
-        let y = HEIGHT - MARGIN - scale(point.y, ys, HEIGHT - 2.0 * MARGIN);
+        (x, HEIGHT - MARGIN - scale(point.y, ys, HEIGHT - 2.0 * MARGIN))
+    };
+    let line: String =
+        frontier(&points).into_iter().map(place).map(|(x, y)| format!("{x:.1},{y:.1} ")).collect();
+    let _ = writeln!(svg, "<polyline points=\"{line}\" fill=\"none\" stroke=\"#c86\"/>");
+    for point in &points {
+        let (x, y) = place(point);
         let _ = writeln!(
             svg,
             "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"#246\"><title>{name}: {px:.0}, {py:.4}</title></circle>\
@@ -180,6 +201,10 @@ mod tests {
         let svg = scatter("a < b", "gates", "bits", &[point("p&q", 10.0, 0.1), point("absent", 0.0, 1.0)]);
         assert!(svg.contains("a &lt; b") && svg.contains("p&amp;q") && !svg.contains("absent"));
         assert_eq!(svg.matches("<circle").count(), 1);
+        let points =
+            [point("a", 4.0, 1.0), point("worse", 5.0, 2.0), point("b", 1.0, 3.0), point("c", 9.0, 0.5)];
+        let names: Vec<_> = frontier(&points.each_ref()).iter().map(|point| point.name.as_str()).collect();
+        assert_eq!(names, ["b", "a", "c"]);
         assert!(series("t", "x", "y", &[1.0, 2.0]).contains("<polyline"));
     }
 

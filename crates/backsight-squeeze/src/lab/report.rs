@@ -1,9 +1,8 @@
 //! The tables of the text again, with its figures beside ours.
 
 use super::data::{ADDRESSES, DataOutcome, MASKS, SMALL};
-use super::gates::gates;
+use super::gates::{gates, state_bits};
 use super::{Outcome, published};
-use crate::mix::Mix;
 use crate::scheme::Scheme;
 use std::fmt::Write;
 
@@ -28,6 +27,12 @@ fn share(part: u64, all: u64) -> f64 {
 pub fn average(rows: &[Row], scheme: usize) -> f64 {
     let bits = rows.iter().map(|row| row.outcomes[scheme].bits).sum();
     share(bits, rows.iter().map(|row| row.instructions).sum())
+}
+
+/// Bits an instruction of a scheme, the mean of all programs: each counts the same, however long it ran.
+pub fn mean(rows: &[Row], scheme: usize) -> f64 {
+    let sum: f64 = rows.iter().map(|row| share(row.outcomes[scheme].bits, row.instructions)).sum();
+    sum / rows.len().max(1) as f64
 }
 
 /// Bits an instruction: ours, and in brackets those of the text.
@@ -56,9 +61,17 @@ pub fn instruction_table(names: &[String], schemes: &[Scheme], rows: &[Row]) -> 
     for (number, name) in names.iter().enumerate() {
         let _ = write!(text, "{:>width$}", cell(average(rows, number), published::bits("average", name)));
     }
+    let _ = write!(text, "\n{:23}", "mean of programs");
+    for number in 0..names.len() {
+        let _ = write!(text, "{:>width$.4}", mean(rows, number));
+    }
     let _ = write!(text, "\n{:23}", "ratio to 32 bits");
     for number in 0..names.len() {
         let _ = write!(text, "{:>width$.1}", 32.0 / average(rows, number));
+    }
+    let _ = write!(text, "\n{:23}", "state, bytes");
+    for scheme in schemes {
+        let _ = write!(text, "{:>width$}", state_bits(scheme).div_ceil(8));
     }
     let _ = write!(text, "\n{:23}", "gates, by its rules");
     for scheme in schemes {
@@ -94,17 +107,6 @@ pub fn share_table(names: &[String], rows: &[Row]) -> String {
             );
         }
         text.push('\n');
-    }
-    text
-}
-
-/// State of the schemes of our own.
-pub fn state_table(names: &[String], schemes: &[Scheme]) -> String {
-    let mut text = String::new();
-    for (name, scheme) in names.iter().zip(schemes) {
-        if let Scheme::Mix(build) = scheme {
-            let _ = writeln!(text, "{name}: {} bytes of state", Mix::state_bits(build).div_ceil(8));
-        }
     }
     text
 }

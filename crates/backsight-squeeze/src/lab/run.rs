@@ -4,10 +4,13 @@ use super::data::DataBench;
 use super::report::Row;
 use super::speed::{Executed, speed};
 use super::{Bench, Case, code_of};
+use crate::code::Code;
+use crate::container::Reader;
 use crate::data::replay::{RecordingWriter, replay};
 use crate::data::values::ValueCache;
+use crate::program::Program;
 use crate::scheme::Scheme;
-use backsight_core::Execution;
+use backsight_core::{EachItem, Execution, ExecutionSink};
 use backsight_sim::{Elf, Options, Simulator, Streams};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -79,8 +82,35 @@ impl Set {
         Simulator::load(file, options).map_err(|error| format!("{}: {error}", case.name))
     }
 
+    /// Reads a run that was recorded.
+    fn recorded(&self, case: &Case, trace: &str) -> Result<(Reader<'static>, Code), String> {
+        let named = |why: &dyn std::fmt::Display| format!("{}: {why}", case.name);
+        let program = Program::read(&self.program(case)?, 0).map_err(|why| named(&why))?;
+        let path = self.folder.join(trace);
+        let file = File::open(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let reader =
+            Reader::new(std::io::BufReader::new(file), Some(&program)).map_err(|error| named(&error))?;
+        let code = Code::new(reader.header().isa, program.sections);
+        Ok((reader, code))
+    }
+
+    /// Gives at least so many instructions of a recorded run, if it has them.
+    fn read(
+        case: &Case,
+        reader: &mut Reader<'_>,
+        most: u64,
+        sink: &mut dyn ExecutionSink,
+    ) -> Result<(), String> {
+        let named = |error| format!("{}: {error}", case.name);
+        while reader.instructions() < most && reader.next_blocks(sink).map_err(named)? {}
+        Ok(())
+    }
+
     /// Measures one program.
     pub fn measure(&self, case: &Case, experiment: &Experiment) -> Result<Row, String> {
+        if let Some(trace) = &case.recorded {
+            return self.measure_recorded(case, trace, experiment);
+        }
         let file = self.program(case)?;
         let code = code_of(&file).map_err(|error| format!("{}: {error}", case.name))?;
         let mut bench = Bench::new(&experiment.schemes, code);
@@ -109,16 +139,42 @@ impl Set {
         })
     }
 
-    /// How fast each scheme packs and unpacks one program, in instructions a second of this thread; the best of `times`.
+    fn measure_recorded(&self, case: &Case, trace: &str, experiment: &Experiment) -> Result<Row, String> {
+        let (mut reader, code) = self.recorded(case, trace)?;
+        let mut bench = Bench::new(&experiment.schemes, code);
+        let mut unfit = Ok(());
+        let mut sink = |item: Execution| {
+            if unfit.is_ok() && bench.instructions() < experiment.instructions {
+                unfit = bench.push(&item);
+            }
+        };
+        Self::read(case, &mut reader, experiment.instructions, &mut EachItem(&mut sink))?;
+        unfit.map_err(|unfit| format!("{}: {unfit}", case.name))?;
+        let instructions = bench.instructions();
+        Ok(Row { name: case.name.clone(), instructions, outcomes: bench.finish(), data: None })
+    }
+
+    /// How fast each scheme packs and unpacks one program, in instructions a second of this thread; the best of `times`. What
+    /// comes back is compared with what went in.
     pub fn speed(
         &self,
         case: &Case,
         schemes: &[Scheme],
         (most, times): (u64, u32),
     ) -> Result<Vec<[f64; 2]>, String> {
-        let file = self.program(case)?;
-        let code = code_of(&file).map_err(|error| format!("{}: {error}", case.name))?;
-        let executed = Executed::record(&mut self.simulator(case, &file, most)?);
+        let (code, executed) = match &case.recorded {
+            Some(trace) => {
+                let (mut reader, code) = self.recorded(case, trace)?;
+                let mut executed = Executed::default();
+                Self::read(case, &mut reader, most, &mut executed)?;
+                (code, executed)
+            }
+            None => {
+                let file = self.program(case)?;
+                let code = code_of(&file).map_err(|error| format!("{}: {error}", case.name))?;
+                (code, Executed::record(&mut self.simulator(case, &file, most)?))
+            }
+        };
         schemes
             .iter()
             .map(|scheme| {
@@ -129,6 +185,9 @@ impl Set {
 
     /// Executes a program again from its load values and what enters from outside, and compares every item.
     pub fn replay(&self, case: &Case, most: u64) -> Result<Replayed, String> {
+        if case.recorded.is_some() {
+            return Err(format!("{}: it was recorded: what it loaded is not known", case.name));
+        }
         let file = self.program(case)?;
         let elf = Elf::parse(&file).map_err(|error| format!("{}: {error}", case.name))?;
         let mut values = Vec::new();

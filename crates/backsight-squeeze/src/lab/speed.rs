@@ -32,22 +32,72 @@ impl Executed {
     }
 }
 
+impl ExecutionSink for Executed {
+    fn item(&mut self, item: Execution) {
+        self.steps.push(Step::Item(item));
+    }
+
+    fn block(&mut self, block: &RetiredBlock<'_>) {
+        let Self { codes, numbers, steps } = self;
+        let code = *numbers.entry(block.number).or_insert_with(|| {
+            codes.push(block.code.to_vec());
+            codes.len() - 1
+        });
+        steps.push(Step::Block { code, next: block.next, taken: block.taken });
+    }
+}
+
 impl Observer for Executed {
     const BLOCKS: bool = true;
 
     fn execution(&mut self, item: Execution) {
-        self.steps.push(Step::Item(item));
+        self.item(item);
     }
 
     fn blocks(&mut self, blocks: &RetiredBlocks<'_>) {
-        let Self { codes, numbers, steps } = self;
-        for block in blocks.iter() {
-            let code = *numbers.entry(block.number).or_insert_with(|| {
-                codes.push(block.code.to_vec());
-                codes.len() - 1
-            });
-            steps.push(Step::Block { code, next: block.next, taken: block.taken });
+        blocks.iter().for_each(|block| self.block(&block));
+    }
+}
+
+/// A hash of every instruction, in order; of other items, that they are there.
+#[derive(Default)]
+struct Digest(u64);
+
+impl Digest {
+    fn put(&mut self, value: u64) {
+        self.0 = (self.0 ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23);
+    }
+}
+
+impl ExecutionSink for Digest {
+    fn item(&mut self, item: Execution) {
+        match item {
+            Execution::Instruction(retired) => {
+                self.put(retired.address.0);
+                self.put(retired.next.0 << 1 | u64::from(retired.taken));
+                self.put(u64::from(retired.opcode) << 8 | u64::from(retired.size));
+            }
+            _ => self.put(u64::MAX),
         }
+    }
+
+    fn block(&mut self, block: &RetiredBlock<'_>) {
+        block.instructions().for_each(|retired| self.item(Execution::Instruction(retired)));
+    }
+}
+
+impl Executed {
+    fn digest(&self) -> u64 {
+        let mut digest = Digest::default();
+        for step in &self.steps {
+            match *step {
+                Step::Item(item) => digest.item(item),
+                Step::Block { code, next, taken } => {
+                    digest.block(&RetiredBlock { number: code as u64, code: &self.codes[code], next, taken });
+                }
+            }
+        }
+        digest.0
     }
 }
 
@@ -110,13 +160,13 @@ impl ExecutionSink for Sum {
     }
 }
 
-fn unpack(scheme: &Scheme, code: &Code, chunks: &[Chunk]) -> Result<u64, String> {
+fn unpack<S: ExecutionSink + Default>(scheme: &Scheme, code: &Code, chunks: &[Chunk]) -> Result<S, String> {
     let mut unpacker = Unpacker::new(scheme, DataScheme::default(), code.clone());
-    let mut sum = Sum::default();
+    let mut sink = S::default();
     for chunk in chunks {
-        unpacker.unpack_blocks(chunk, &mut sum).map_err(|damage| damage.to_string())?;
+        unpacker.unpack_blocks(chunk, &mut sink).map_err(|damage| damage.to_string())?;
     }
-    Ok(sum.0)
+    Ok(sink)
 }
 
 /// Instructions a second of this thread, packing and unpacking; the best of `times`.
@@ -128,11 +178,14 @@ pub(super) fn speed(
 ) -> Result<[f64; 2], String> {
     let mut best = [Duration::MAX; 2];
     let mut instructions = 0;
-    for _ in 0..times.max(1) {
+    for round in 0..times.max(1) {
         let (chunks, packing) = time(|| pack(scheme, code, executed));
         let chunks = chunks?;
-        let (sum, unpacking) = time(|| unpack(scheme, code, &chunks));
-        std::hint::black_box(sum?);
+        let (sum, unpacking) = time(|| unpack::<Sum>(scheme, code, &chunks));
+        std::hint::black_box(sum?.0);
+        if round == 0 && unpack::<Digest>(scheme, code, &chunks)?.0 != executed.digest() {
+            return Err(format!("{}: what comes back is not what went in", scheme.name()));
+        }
         instructions = chunks.iter().map(|chunk| chunk.records.instructions).sum();
         best = [best[0].min(packing), best[1].min(unpacking)];
     }

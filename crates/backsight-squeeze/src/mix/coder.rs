@@ -6,18 +6,21 @@
 
 use crate::Damage;
 
+/// Bits of a probability: what is nearly certain must cost nearly nothing.
+pub const P_BITS: u32 = 22;
+
 /// Codes bits one way or the other.
 pub trait Coder {
     /// It reads: what it is given means nothing.
     const READS: bool;
 
-    /// Codes a bit that is 1 with probability `p / 65536`, 0 < p < 65536. An encoder writes `bit` and gives it back; a
+    /// Codes a bit that is 1 with probability `p / 2^`[`P_BITS`], neither 0 nor 1. An encoder writes `bit` and gives it back; a
     /// decoder gives what it reads.
     fn code(&mut self, bit: bool, p: u32) -> Result<bool, Damage>;
 }
 
 fn middle(low: u64, high: u64, p: u32) -> u64 {
-    low + ((high - low) >> 16) * u64::from(p)
+    low + ((high - low) >> P_BITS) * u64::from(p)
 }
 
 /// Writes.
@@ -72,11 +75,10 @@ impl Coder for Encoder {
     #[inline(always)]
     fn code(&mut self, bit: bool, p: u32) -> Result<bool, Damage> {
         let middle = middle(self.low, self.high, p);
-        if bit {
-            self.high = middle;
-        } else {
-            self.low = middle + 1;
-        }
+        // No branch: what the program does next is as hard to predict here as there.
+        let mask = u64::from(bit).wrapping_neg();
+        self.high = (middle & mask) | (self.high & !mask);
+        self.low = (self.low & mask) | ((middle + 1) & !mask);
         while (self.low ^ self.high) >> 56 == 0 {
             self.bytes.push((self.high >> 56) as u8);
             self.low <<= 8;
@@ -156,14 +158,17 @@ mod tests {
         };
         let bits: Vec<_> = (0..50_000)
             .map(|_| {
-                let p = [1, 300, 32768, 65000, 65535][next() as usize % 5];
-                (next() % 65536 < p, p as u32)
+                let p = [1, 19_200, 1 << 21, 4_160_000, (1 << P_BITS) - 1][next() as usize % 5];
+                (next() % (1 << P_BITS) < p, p as u32)
             })
             .collect();
         let mut encoder = Encoder::default();
         assert!(bits.iter().all(|&(bit, p)| encoder.code(bit, p) == Ok(bit)));
         let bytes = encoder.finish();
-        let cost = |&(bit, p): &(bool, u32)| -(f64::from(if bit { p } else { 65536 - p }) / 65536.0).log2();
+        let cost = |&(bit, p): &(bool, u32)| {
+            let all = 1 << P_BITS;
+            -(f64::from(if bit { p } else { all - p }) / f64::from(all)).log2()
+        };
         let expected: f64 = bits.iter().map(cost).sum();
         assert!((bytes.len() as f64 * 8.0) < expected + 64.0, "{} bits for {expected}", bytes.len() * 8);
         let mut decoder = Decoder::new(&bytes);

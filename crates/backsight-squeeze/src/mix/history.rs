@@ -1,7 +1,6 @@
 //! What came before a branch: events of all branches, the path, what the branch itself did, and the loop it is in.
 //!
-//! An event is an outcome or eight bits of a target. A context takes the last so many of them, as a hash of sixteen bits
-//! that is kept up event by event: the new one comes in, the oldest goes out.
+//! An event is an outcome or eight bits of a target. A context takes a hash of the last so many of them.
 
 /// Mixes bits so that every one of them matters to the upper half.
 #[inline(always)]
@@ -10,45 +9,51 @@ pub fn hash(a: u64, b: u64) -> u64 {
     (x ^ x >> 29).wrapping_mul(0xBF58_476D_1CE4_E5B9)
 }
 
-const FACTOR: u16 = 0x4C47;
+const FACTOR: u32 = 0x2F0B_4C47;
 
-/// Hashes of the last symbols, one of each length.
+/// The last symbols, as sums: that of the last so many is the difference of two, so that a length costs nothing until it is
+/// asked for.
 #[derive(Clone, Debug)]
-pub struct Rolling<const W: usize> {
-    lengths: [u16; W],
-    powers: [u16; W],
-    sums: [u16; W],
-    ring: Box<[u16]>,
+pub struct Recent {
+    sums: Box<[u32]>,
     at: usize,
 }
 
-impl<const W: usize> Rolling<W> {
-    /// Of these lengths; 0 for lanes that are not used.
-    pub fn new(lengths: [u16; W]) -> Self {
-        let power = |length: u16| (0..length).fold(1u16, |power, _| power.wrapping_mul(FACTOR));
-        let longest = lengths.into_iter().max().unwrap_or(0);
-        let ring = vec![0; (usize::from(longest) + 1).next_power_of_two()].into();
-        Self { lengths, powers: lengths.map(power), sums: [0; W], ring, at: 0 }
+/// A number of symbols, and what the sum before them has to be multiplied with.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Length {
+    symbols: u32,
+    power: u32,
+}
+
+impl Length {
+    /// So many symbols.
+    pub fn of(symbols: u16) -> Self {
+        let power = (0..symbols).fold(1u32, |power, _| power.wrapping_mul(FACTOR));
+        Self { symbols: symbols.into(), power }
+    }
+}
+
+impl Recent {
+    /// Up to so many.
+    pub fn new(longest: u16) -> Self {
+        Self { sums: vec![0; (usize::from(longest) + 1).next_power_of_two()].into(), at: 0 }
     }
 
-    /// The hash of the first lane.
+    /// A hash of the last symbols.
     #[inline(always)]
-    pub fn sum(&self) -> u16 {
-        self.sums[0]
+    pub fn hash(&self, length: Length) -> u32 {
+        let mask = self.sums.len() - 1;
+        let before = self.sums[self.at.wrapping_sub(length.symbols as usize) & mask];
+        self.sums[self.at & mask].wrapping_sub(before.wrapping_mul(length.power))
     }
 
     #[inline(always)]
-    pub fn push(&mut self, symbol: u16) {
-        let mask = self.ring.len() - 1;
-        self.at = (self.at + 1) & mask;
-        self.ring[self.at] = symbol;
-        // Of length 0, the newest goes out at once.
-        let old: [u16; W] = std::array::from_fn(|lane| {
-            self.ring[self.at.wrapping_sub(usize::from(self.lengths[lane])) & mask]
-        });
-        for ((sum, old), power) in self.sums.iter_mut().zip(old).zip(self.powers) {
-            *sum = sum.wrapping_mul(FACTOR).wrapping_add(symbol).wrapping_sub(old.wrapping_mul(power));
-        }
+    pub fn push(&mut self, symbol: u32) {
+        let mask = self.sums.len() - 1;
+        let sum = self.sums[self.at & mask].wrapping_mul(FACTOR).wrapping_add(symbol + 1);
+        self.at = self.at.wrapping_add(1);
+        self.sums[self.at & mask] = sum;
     }
 }
 
@@ -104,10 +109,9 @@ pub enum Context {
 
 /// What came before.
 #[derive(Clone, Debug)]
-pub struct History<const W: usize> {
-    contexts: [Option<Context>; W],
-    events: Rolling<W>,
-    path: Option<Rolling<W>>,
+pub struct History {
+    events: Recent,
+    path: Recent,
     /// The last outcomes, the newest in bit 0; a target gives two bits.
     pub last: u32,
     /// How often the innermost loop was repeated: its backward branch was taken so many times in a row.
@@ -116,27 +120,62 @@ pub struct History<const W: usize> {
     inner: u32,
     /// Branches whose own outcomes are kept.
     locals: Box<[Local]>,
-    /// Some context is not of events only.
-    mixed: bool,
 }
 
-impl<const W: usize> History<W> {
-    /// For these contexts, with so many branches whose own outcomes are kept.
-    pub fn new(contexts: [Option<Context>; W], locals: usize) -> Self {
-        let events = contexts.map(|context| match context {
-            Some(Context::Events(length) | Context::Iterations(length)) => length,
-            _ => 0,
+/// The contexts, in their order: those of events only come first.
+#[derive(Clone, Debug)]
+pub struct Contexts<const L: usize> {
+    contexts: [Option<Context>; L],
+    lengths: [Length; L],
+    events: usize,
+    count: usize,
+}
+
+/// Keeps contexts apart that have the same history.
+const SALT: u32 = 0x7FEB_352D;
+
+impl<const L: usize> Contexts<L> {
+    pub fn new(mut contexts: impl Iterator<Item = Context>) -> Self {
+        let contexts: [Option<Context>; L] = std::array::from_fn(|_| contexts.next());
+        let lengths = contexts.map(|context| match context {
+            Some(Context::Events(length) | Context::Iterations(length) | Context::Path(length)) => {
+                Length::of(length)
+            }
+            _ => Length::of(0),
         });
-        let path = contexts.map(|context| if let Some(Context::Path(length)) = context { length } else { 0 });
+        let of_events = |context: &Option<Context>| matches!(context, Some(Context::Events(_)));
+        let events = contexts.iter().take_while(|context| of_events(context)).count();
+        Self { contexts, lengths, events, count: contexts.iter().flatten().count() }
+    }
+
+    /// How many there are.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.count.min(L)
+    }
+
+    /// A number for a context at this branch.
+    #[inline(always)]
+    pub fn number(&self, lane: usize, history: &History, key: u32) -> u32 {
+        let number = if lane < self.events {
+            history.events.hash(self.lengths[lane])
+        } else {
+            history.other(self.contexts[lane], self.lengths[lane], key)
+        };
+        number ^ SALT.wrapping_mul(lane as u32 + 1)
+    }
+}
+
+impl History {
+    /// With so many events and steps of the path, and so many branches whose own outcomes are kept.
+    pub fn new((events, path): (u16, u16), locals: usize) -> Self {
         Self {
-            contexts,
-            events: Rolling::new(events),
-            path: path.iter().any(|&length| length > 0).then(|| Rolling::new(path)),
+            events: Recent::new(events),
+            path: Recent::new(path),
             last: 0,
             iterations: 0,
             inner: 0,
             locals: vec![Local::default(); locals].into(),
-            mixed: contexts.iter().flatten().any(|context| !matches!(context, Context::Events(_))),
         }
     }
 
@@ -145,40 +184,37 @@ impl<const W: usize> History<W> {
         ((u64::from(key) * self.locals.len() as u64) >> 32) as usize
     }
 
-    /// A number for each context at this branch.
-    #[inline(always)]
-    pub fn contexts(&self, key: u32) -> [u16; W] {
-        let mut sums = self.events.sums;
-        if self.mixed {
-            self.mix(key, &mut sums);
-        }
-        sums
+    /// The number of a context that is not of events only.
+    fn other(&self, context: Option<Context>, length: Length, key: u32) -> u32 {
+        let local = self.locals.get(self.slot(key)).copied().unwrap_or_default();
+        let Some(context) = context else { return 0 };
+        let number = match context {
+            Context::Events(_) => self.events.hash(length),
+            Context::Iterations(_) => {
+                self.events.hash(length) ^ (u32::from(self.iterations) + 1).wrapping_mul(0x9E37)
+            }
+            Context::Local(length) => u32::from(local.outcomes) & ((1 << length) - 1),
+            Context::Runs => {
+                u32::from(local.run) << 16 ^ u32::from(local.other) << 1 ^ u32::from(local.outcomes & 1)
+            }
+            Context::Loop => {
+                let phase = match local.run.cmp(&local.before) {
+                    std::cmp::Ordering::Less => 0,
+                    std::cmp::Ordering::Equal => 1,
+                    std::cmp::Ordering::Greater => 2,
+                };
+                let round = if local.run < 4 { local.run } else { 0 };
+                u32::from(round << 4 | phase << 1 | (local.outcomes & 1))
+            }
+            Context::Path(_) => self.path.hash(length),
+        };
+        number.wrapping_mul(0x9E37_79B1)
     }
 
+    /// A hash of the last events.
     #[inline(always)]
-    fn mix(&self, key: u32, sums: &mut [u16; W]) {
-        let local = self.locals.get(self.slot(key)).copied().unwrap_or_default();
-        for (lane, (sum, context)) in sums.iter_mut().zip(self.contexts).enumerate() {
-            let Some(context) = context else { break };
-            match context {
-                Context::Events(_) => {}
-                Context::Iterations(_) => *sum ^= (self.iterations + 1).wrapping_mul(0x9E37),
-                Context::Local(length) => *sum = local.outcomes & ((1u32 << length) - 1) as u16,
-                Context::Runs => {
-                    *sum = local.run.wrapping_mul(0x9E35) ^ local.other << 1 ^ (local.outcomes & 1) << 15;
-                }
-                Context::Loop => {
-                    let phase = match local.run.cmp(&local.before) {
-                        std::cmp::Ordering::Less => 0,
-                        std::cmp::Ordering::Equal => 1,
-                        std::cmp::Ordering::Greater => 2,
-                    };
-                    let round = if local.run < 4 { local.run } else { 0 };
-                    *sum = round << 4 | phase << 1 | (local.outcomes & 1);
-                }
-                Context::Path(_) => *sum = self.path.as_ref().map_or(0, |path| path.sums[lane]),
-            }
-        }
+    pub fn events(&self, length: Length) -> u32 {
+        self.events.hash(length)
     }
 
     /// The branch of this key had an outcome, as far as only it is concerned.
@@ -190,20 +226,20 @@ impl<const W: usize> History<W> {
         }
     }
 
-    /// A conditional branch was executed; `backward` says where it goes when it is taken.
+    /// A conditional branch was executed; `backward` says where it went if it was taken.
     #[inline(always)]
     pub fn outcome(&mut self, key: u32, backward: bool, taken: bool) {
         self.last = self.last << 1 | u32::from(taken);
-        self.events.push(1 + u16::from(taken));
-        if backward && taken {
-            self.iterations =
-                if self.inner == key { (self.iterations + 1) & ((1 << ITERATION_BITS) - 1) } else { 1 };
-            self.inner = key;
-        } else if backward && self.inner == key {
-            self.iterations = 0;
-        }
+        self.events.push(u32::from(taken));
         if taken {
+            if backward {
+                self.iterations =
+                    if self.inner == key { (self.iterations + 1) & ((1 << ITERATION_BITS) - 1) } else { 1 };
+                self.inner = key;
+            }
             self.step(key);
+        } else if self.inner == key {
+            self.iterations = 0;
         }
     }
 
@@ -211,15 +247,15 @@ impl<const W: usize> History<W> {
     #[inline(always)]
     pub fn target(&mut self, target: u32) {
         self.last = self.last << 2 | target >> 30;
-        self.events.push((target >> 16) as u16 & 0xFF);
+        self.events.push(2 + (target >> 16 & 0xFF));
         self.step(target);
     }
 
     /// Control went somewhere: one step on the path.
     #[inline(always)]
     pub fn step(&mut self, key: u32) {
-        if let Some(path) = &mut self.path {
-            path.push((key >> 16) as u16);
+        if self.path.sums.len() > 1 {
+            self.path.push(key >> 16);
         }
     }
 }

@@ -3,8 +3,14 @@
 //! The last events are kept as symbols: an outcome, or the number of a target. A table says where the same few came last;
 //! from there on, each symbol is what is expected next, until one is not.
 
-use super::history::Rolling;
-use super::predictor::Hint;
+use super::history::{History, Length};
+
+/// What a match says of the next bit, and how long the match is: 0 to 31 for outcomes, from 32 on for targets.
+#[derive(Clone, Copy, Debug)]
+pub struct Hint {
+    pub bit: bool,
+    pub level: usize,
+}
 
 /// Events that have to be the same before a match begins.
 pub const SHORTEST: u16 = 24;
@@ -19,7 +25,7 @@ pub struct Matches {
     symbols: Box<[u16]>,
     /// Positions by the hash of the events before them.
     table: Box<[u32]>,
-    recent: Rolling<1>,
+    shortest: Length,
     position: u32,
     /// Where the same came before, and for how many events it was the same; 0: nowhere.
     from: u32,
@@ -33,7 +39,7 @@ impl Matches {
         Self {
             symbols: vec![0; 1 << buffer_bits].into(),
             table: vec![0; 1 << table_bits].into(),
-            recent: Rolling::new([SHORTEST]),
+            shortest: Length::of(SHORTEST),
             position: 1,
             from: 0,
             length: 0,
@@ -43,8 +49,9 @@ impl Matches {
 
     /// A branch is to be coded.
     #[inline(always)]
-    pub fn begin(&mut self, key: u32) {
-        let hashed = (key ^ u32::from(self.recent.sum()).wrapping_mul(0x9E37_79B1)).wrapping_mul(0x85EB_CA6B);
+    pub fn begin(&mut self, history: &History, key: u32) {
+        let events = history.events(self.shortest);
+        let hashed = (key ^ events.wrapping_mul(0x9E37_79B1)).wrapping_mul(0x85EB_CA6B);
         self.slot = ((u64::from(hashed) * self.table.len() as u64) >> 32) as usize;
         if self.length == 0 {
             let from = self.table[self.slot];
@@ -58,6 +65,13 @@ impl Matches {
     #[inline(always)]
     fn expected(&self) -> Option<u16> {
         (self.length > 0).then(|| self.symbols[self.from as usize & (self.symbols.len() - 1)])
+    }
+
+    /// The number of the target that is expected, and how long it was the same.
+    #[inline(always)]
+    pub fn target(&self) -> Option<(u32, usize)> {
+        let symbol = self.expected().filter(|&symbol| symbol >= NUMBERS)?;
+        Some((u32::from(symbol - NUMBERS), self.level()))
     }
 
     /// What is expected of an outcome.
@@ -87,17 +101,17 @@ impl Matches {
     /// An outcome was coded.
     #[inline(always)]
     pub fn end_outcome(&mut self, taken: bool) {
-        self.end(2 * u16::from(taken), 1 + u16::from(taken));
+        self.end(2 * u16::from(taken));
     }
 
-    /// A target was coded: its number, and what the history has of it.
+    /// A target was coded: its number.
     #[inline(always)]
-    pub fn end_target(&mut self, number: Option<u32>, event: u16) {
-        self.end(number.map_or(UNKNOWN, |number| number as u16 + NUMBERS), event);
+    pub fn end_target(&mut self, number: Option<u32>) {
+        self.end(number.map_or(UNKNOWN, |number| number as u16 + NUMBERS));
     }
 
     #[inline(always)]
-    fn end(&mut self, symbol: u16, event: u16) {
+    fn end(&mut self, symbol: u16) {
         let same = self.expected() == Some(symbol);
         (self.from, self.length) =
             if same { (self.from.wrapping_add(1), self.length.saturating_add(1)) } else { (0, 0) };
@@ -105,6 +119,5 @@ impl Matches {
         self.symbols[self.position as usize & (self.symbols.len() - 1)] = symbol;
         // Never 0, which stands for no place.
         self.position = self.position.wrapping_add(1).max(1);
-        self.recent.push(event);
     }
 }

@@ -21,7 +21,12 @@ struct Step {
 pub struct Machine {
     counts: Vec<(u32, u32)>,
     steps: Box<[[Step; 2]; 128]>,
+    /// What each state says.
+    says: Box<[u8; 128]>,
 }
+
+/// Nothing is said against an outcome of 0 (the first bit) and of 1.
+pub const NOT_AGAINST: u8 = 3;
 
 /// The smaller counts that there are, and for each the larger ones.
 type Levels = &'static [(u32, &'static [u32])];
@@ -125,7 +130,17 @@ impl Machine {
         for (steps, pair) in steps.iter_mut().zip(&counts) {
             *steps = [step(pair, false), step(pair, true)];
         }
-        Self { counts, steps }
+        let mut says = Box::new([0; 128]);
+        for (says, &(zeros, ones)) in says.iter_mut().zip(&counts) {
+            *says = u8::from(ones == 0) | u8::from(zeros == 0) << 1;
+        }
+        Self { counts, steps, says }
+    }
+
+    /// What a state says: see [`NOT_AGAINST`].
+    #[inline(always)]
+    pub fn says(&self, state: u8) -> u8 {
+        self.says[usize::from(state & 127)]
     }
 
     /// Number of states; 0 is that of nothing seen.

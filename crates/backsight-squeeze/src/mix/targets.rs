@@ -7,7 +7,7 @@
 //! hand came by last; else only the hand goes on. So where there are more targets than room, most of those that are in
 //! stay in, and only the others are sent in full.
 
-use super::coder::Coder;
+use super::coder::{Coder, P_BITS};
 use super::estimate::Estimate;
 use crate::Damage;
 
@@ -139,6 +139,8 @@ pub struct Full {
 
 /// Bits of the size of a distance.
 const SIZE_BITS: u32 = 7;
+/// As likely as not.
+const HALF: u32 = 1 << (P_BITS - 1);
 
 impl Full {
     pub fn new(address_bits: u32) -> Self {
@@ -152,14 +154,14 @@ impl Full {
         let size = 64 - folded.leading_zeros();
         let mut coded = 0;
         for bit in (0..SIZE_BITS).rev() {
-            coded = coded << 1 | u32::from(coder.code(size >> bit & 1 == 1, 1 << 15)?);
+            coded = coded << 1 | u32::from(coder.code(size >> bit & 1 == 1, HALF)?);
         }
         if coded > 64 {
             return Err(Damage::Record("a distance of more than 64 bits"));
         }
         let mut value = u64::from(coded > 0);
         for bit in (0..coded.saturating_sub(1)).rev() {
-            value = value << 1 | u64::from(coder.code(folded >> bit & 1 == 1, 1 << 15)?);
+            value = value << 1 | u64::from(coder.code(folded >> bit & 1 == 1, HALF)?);
         }
         let difference = (value >> 1) ^ (value & 1).wrapping_neg();
         self.last = self.last.wrapping_add(difference) & (u64::MAX >> self.unused);

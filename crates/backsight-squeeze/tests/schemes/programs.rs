@@ -2,7 +2,9 @@
 
 use backsight_core::{Execution, Isa, RetiredBlocks};
 use backsight_sim::{Elf, Observer, Options, Simulator, Streams, Watch};
-use backsight_squeeze::{Code, DataScheme, PRESETS, Packer, Scheme, Section, Unpacker};
+use backsight_squeeze::container::{Header, Writer};
+use backsight_squeeze::lab::run::{Experiment, Set};
+use backsight_squeeze::{Code, DataScheme, PRESETS, Packer, Program, Scheme, Section, Unpacker};
 
 fn program(name: &str) -> Vec<u8> {
     let path = backsight_testing::repository().join("testdata/programs/riscv64").join(name);
@@ -92,4 +94,47 @@ fn every_preset_restores_the_bundled_programs() {
             assert_eq!((wrong, expected.next()), (0, None), "{scheme_name}, {name}");
         }
     }
+}
+
+/// A folder with a program, its recorded run, and a list that names both the simulated and the recorded one.
+fn set(name: &str) -> Set {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("recorded-runs");
+    let _ = std::fs::remove_dir_all(&folder);
+    for inner in ["bin", "runs"] {
+        std::fs::create_dir_all(folder.join(inner)).unwrap();
+    }
+    let file = program(name);
+    let known = Program::read(&file, 0).unwrap();
+    let scheme = Scheme::preset("btmbp").unwrap();
+    let header = Header {
+        scheme,
+        data: DataScheme::default(),
+        isa: Isa::Rv64,
+        program: name.into(),
+        identity: known.identity,
+    };
+    let mut writer = Writer::new(Vec::new(), &header, known.sections).unwrap();
+    run(&file, 300_000).iter().for_each(|item| writer.push(item).unwrap());
+    std::fs::write(folder.join("runs/run"), writer.finish().unwrap().0).unwrap();
+    std::fs::write(folder.join("bin").join(name), file).unwrap();
+    let list = format!("simulated - {name}\nrecorded =runs/run {name}\nmissing =runs/none {name}\n");
+    std::fs::write(folder.join("list"), list).unwrap();
+    Set::open(&folder).unwrap()
+}
+
+#[test]
+fn a_recorded_run_is_measured_as_the_simulated_one_is() {
+    let set = set("vm");
+    let schemes: Vec<_> =
+        ["btmbp", "mix1k", "mix8k", "mix1m"].map(|name| Scheme::preset(name).unwrap()).into();
+    let experiment = Experiment { schemes: schemes.clone(), data: false, instructions: 200_000 };
+    let [simulated, recorded, missing] = &set.cases[..] else { panic!("{:?}", set.cases) };
+    let rows = [simulated, recorded].map(|case| set.measure(case, &experiment).unwrap());
+    assert_eq!(rows[0].instructions, 200_000);
+    assert_eq!(rows[0].instructions, rows[1].instructions);
+    assert_eq!(rows[0].outcomes, rows[1].outcomes);
+    let speeds = set.speed(recorded, &schemes, (200_000, 1)).unwrap();
+    assert!(speeds.iter().flatten().all(|&speed| speed > 0.0));
+    assert!(set.replay(recorded, 200_000).unwrap_err().contains("recorded"));
+    assert!(set.measure(missing, &experiment).unwrap_err().contains("runs/none"));
 }

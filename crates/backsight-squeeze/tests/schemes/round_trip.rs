@@ -60,7 +60,7 @@ fn lengths<const N: usize>(most: u16) -> impl Strategy<Value = [u16; N]> {
 fn mix() -> impl Strategy<Value = Scheme> {
     let contexts = (lengths(64), lengths(20), lengths(16), lengths(32), any::<[bool; 3]>());
     let states = (16u32..500, 3u8..=7, 0u8..=8, 0u16..40, 0u16..20);
-    let learning = (any::<u16>(), 1u8..60, 0u16..30);
+    let learning = (any::<u16>(), 1u8..60, 0u16..30, prop_oneof![Just(0u8), 1u8..=90]);
     let targets = (0u16..20, prop_oneof![0u16..20, Just(300)], prop_oneof![Just(0u8), 6u8..12], 1u8..12);
     let address_bits = prop_oneof![Just(32u32), Just(64), Just(40)];
     (contexts, states, learning, targets, address_bits).prop_filter_map(
@@ -68,7 +68,7 @@ fn mix() -> impl Strategy<Value = Scheme> {
         |(contexts, states, learning, targets, address_bits)| {
             let (events, iterations, locals, paths, [loops, runs, layers]) = contexts;
             let (table, state, tag_bits, branches, refined) = states;
-            let (threshold, rate, sets) = learning;
+            let (surprise, rate, sets, certain) = learning;
             let (returns, targets, buffer_bits, start_bits) = targets;
             let build = Mix {
                 table,
@@ -81,8 +81,9 @@ fn mix() -> impl Strategy<Value = Scheme> {
                 loops,
                 runs,
                 branches,
-                threshold,
+                surprise,
                 rate,
+                certain,
                 sets,
                 layers,
                 refined,

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use backsight_squeeze::lab::gates::gates;
+use backsight_squeeze::lab::gates::{gates, state_bits};
 use backsight_squeeze::lab::plot::{Point, scatter, series};
 use backsight_squeeze::lab::report::{
-    Row, address_table, average, instruction_table, share_table, state_table, value_table,
+    Row, address_table, average, instruction_table, mean, share_table, value_table,
 };
 use backsight_squeeze::lab::run::{Experiment, Set};
 use backsight_squeeze::lab::{WINDOW, published};
@@ -20,7 +20,7 @@ use crate::progress::Progress;
 /// Compare trace compressors with each other and with published figures
 ///
 /// FOLDER holds programs and a list of how to run them, as `tests/squeeze/programs` makes it. Every program is simulated
-/// once, and all schemes see the same run. Addresses count as 32 bits, as in the literature, unless a scheme says otherwise.
+/// once, or its recorded run is read, and all schemes see the same run. Addresses count as 32 bits, as in the literature, unless a scheme says otherwise.
 #[derive(Args, Debug)]
 pub struct Squeeze {
     /// The programs
@@ -89,7 +89,19 @@ fn plots(names: &[String], schemes: &[Scheme], rows: &[Row]) -> Vec<(String, Str
         })
         .collect();
     let gates = scatter("Bits an instruction by gates", "gates", "bits/ins", &points);
-    let mut plots = vec![("gates.svg".to_owned(), gates)];
+    let points: Vec<_> = names
+        .iter()
+        .zip(schemes)
+        .enumerate()
+        .map(|(number, (name, scheme))| Point {
+            name: name.clone(),
+            x: state_bits(scheme) as f64 / 8.0,
+            y: mean(rows, number),
+        })
+        .collect();
+    let title = "Bits an instruction by state, mean of programs";
+    let state = scatter(title, "bytes of state", "bits/ins", &points);
+    let mut plots = vec![("gates.svg".to_owned(), gates), ("state.svg".to_owned(), state)];
     for row in rows {
         let best = names.iter().position(|name| name == "btmbp").unwrap_or(0);
         let values: Vec<_> =
@@ -196,7 +208,6 @@ pub fn run(command: &Squeeze) -> Result {
     output.put(|out| {
         writeln!(out, "Bits an instruction; in brackets those of the text (MiBench on Arm)\n")?;
         writeln!(out, "{}", instruction_table(&names, &schemes, &rows))?;
-        writeln!(out, "{}", state_table(&names, &schemes))?;
         writeln!(out, "What the bits are for\n\n{}", share_table(&names, &rows))?;
         if command.data {
             writeln!(out, "Data addresses\n\n{}", address_table(&rows))?;
