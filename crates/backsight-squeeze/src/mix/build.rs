@@ -71,8 +71,8 @@ impl Mix {
         table: 574,
         state: 3,
         tag_bits: 0,
-        events: list([0, 4, 12]),
-        iterations: list([]),
+        events: list([0, 5]),
+        iterations: list([0]),
         locals: list([]),
         paths: list([]),
         loops: false,
@@ -93,10 +93,12 @@ impl Mix {
 
     /// At most 8 KB of state.
     pub const MEDIUM: Self = Self {
-        table: 1560,
+        table: 1460,
         state: 4,
         events: list([0, 3, 6, 10, 16, 28, 48]),
-        iterations: list([0]),
+        iterations: list([]),
+        loops: true,
+        branches: 100,
         surprise: 1966,
         certain: 48,
         sets: 32,
