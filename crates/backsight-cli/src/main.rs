@@ -28,8 +28,8 @@ use failure::{Failure, Result};
 ///
 /// A CAPTURE is a snapshot folder, a trace package (folder or ZIP), a perf.data file, an ELF core file with trace, or a
 /// bare file with --protocol, --framing and --config. Results go to standard output; the summary and warnings go to
-/// standard error. Exit status: 0 done, 1 could not, 2 wrong use; `doctor` also 3: something is wrong; `diff` also 3: they differ. Damage in the trace is shown and counted, and is no
-/// failure unless --strict is given.
+/// standard error. Exit status: 0 done, 1 could not, 2 wrong use; `doctor` also 3: something is wrong; `diff` also 3:
+/// they differ. Damage in the trace is shown and counted, and is no failure unless --strict is given.
 #[derive(Parser)]
 #[command(name = "backsight", version = env!("BACKSIGHT_VERSION"), max_term_width = 110, propagate_version = true)]
 #[command(after_help = "`backsight COMMAND --help` says more, with examples.", after_long_help = AFTER_HELP)]
@@ -68,7 +68,6 @@ enum Command {
     Profile(Box<commands::profile::ProfileCommand>),
     Report(Box<commands::report::Report>),
     View(Box<commands::view::ViewCommand>),
-    Diff(Box<commands::diff::Diff>),
     Index(Box<commands::index::IndexCommand>),
     Record(Box<commands::record::Record>),
     Export(Box<commands::export::Export>),
@@ -125,7 +124,6 @@ fn run(command: &Command) -> Result {
         Command::Profile(command) => commands::profile::run(command),
         Command::Report(command) => commands::report::run(command),
         Command::View(command) => commands::view::run(command),
-        Command::Diff(command) => commands::diff::run(command),
         Command::Record(command) => commands::record::run(command),
         Command::Export(command) => commands::export::run(command),
         Command::Pieces(command) => commands::pieces::run(command),
