@@ -3,12 +3,14 @@
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use backsight::description::{FileRef, Format};
 use backsight::image::ImageSpec;
+use backsight::states::Making;
 use backsight::{Buffer, Capture};
 use backsight_core::{Budget, Door, Execution};
-use backsight_debug::replay::{Recorded, Replay, initial_memory};
+use backsight_debug::replay::{Logged, Recorded, Replay, initial_memory};
 use backsight_run::TRUTH;
 use backsight_run::history::{History, HistoryBuilder, HistoryError, InitialMemory};
 use backsight_run::retired::{RetiredReader, is_retired};
@@ -18,6 +20,7 @@ use clap::Args;
 use crate::args::CaptureArgs;
 use crate::commands::compress::program;
 use crate::failure::{Failure, Result};
+use crate::index_file;
 use crate::output::{Inputs, say};
 
 /// Items of a recording among which a load or store is expected.
@@ -58,6 +61,12 @@ impl DataArgs {
     /// A walk with what a recording knows of registers and memory. Where the one in the capture is of no use, that is said, and nothing
     /// is known.
     pub fn give<'c>(&self, replay: Replay<'c>, capture: &CaptureArgs, quiet: bool) -> Result<Replay<'c>> {
+        if self.data.is_none()
+            && !self.no_data
+            && let Some(logged) = logged(&replay, capture, quiet)?
+        {
+            return Ok(replay.with_state(Box::new(logged)));
+        }
         let known = match &self.data {
             Some(_) => self.named(&replay, capture).map(Some),
             None if self.no_data => Ok(None),
@@ -122,6 +131,20 @@ impl DataArgs {
             }
         }
     }
+}
+
+/// What a Tarmac log says, by its index, or one that is made now.
+fn logged<'c>(replay: &Replay<'c>, arguments: &CaptureArgs, quiet: bool) -> Result<Option<Logged<'c>>> {
+    let Some((source, buffer)) = replay.capture().log() else { return Ok(None) };
+    let index = match index_file::states(arguments, replay.capture(), quiet) {
+        Some(index) => index,
+        None => {
+            let budget = arguments.budget(Door::History, buffer.size().unwrap_or(0));
+            let threads = replay.capture().execution().thread_count();
+            Arc::new(Making::on(threads).in_memory(&source, buffer, budget.limit())?)
+        }
+    };
+    Ok(Logged::new(replay, index)?)
 }
 
 /// What lies in the capture: a recording with loads and stores, or else data trace.

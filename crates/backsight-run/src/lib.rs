@@ -9,6 +9,7 @@
 //! | [`qemu::EmulatedProgram`] | a Linux program for AArch64, Arm or RV64 under QEMU, with all its threads |
 //! | [`RetiredFile`] | a file of retired instructions, as recordings keep it beside their trace |
 //! | [`CommitLog`] | the log of a RISC-V core or simulator |
+//! | [`TarmacLog`] | the log of an Arm simulator |
 //!
 //! Trace units, compressors and tests take what they give, whichever it is. A [`Recording`] sends it through a
 //! [trace unit](units) and writes a capture.
@@ -42,6 +43,7 @@ pub mod settings;
 mod simulated;
 mod source;
 mod target;
+mod tarmac_log;
 pub mod units;
 
 pub use commit_log::CommitLog;
@@ -54,4 +56,5 @@ pub use sandbox::{NoSandbox, RefusedFolder, SandboxRequest};
 pub use simulated::SimulatedProgram;
 pub use source::{Ended, Ending, ExecutionSource, Stop};
 pub use target::Target;
+pub use tarmac_log::TarmacLog;
 pub use units::UnitKind;

@@ -152,7 +152,9 @@ fn end_of_line(bytes: &[u8]) -> Option<usize> {
 
 impl Resume for Decoder {
     fn state(&self) -> Self {
-        Self { accounting: Accounting::default(), ..self.clone() }
+        // What the last mode was is asked of no line.
+        let before = Before { mode: Default::default(), ..self.before };
+        Self { accounting: Accounting::default(), before, ..self.clone() }
     }
 
     fn starting_at(&self, offset: u64) -> Self {
@@ -176,9 +178,11 @@ impl Resume for Decoder {
 /// Does a whole line begin here, of an instruction with its time?
 fn is_sync(bytes: &[u8], config: &Config) -> bool {
     let Some(end) = end_of_line(bytes) else { return false };
-    let Some(line) = bytes.get(..end).filter(|line| line.first().is_some_and(u8::is_ascii_digit)) else {
+    let line = bytes.get(..end).unwrap_or_default();
+    // Some producers put blanks before the time.
+    if !line.trim_ascii_start().first().is_some_and(u8::is_ascii_digit) {
         return false;
-    };
+    }
     let mut is_instruction = false;
     read(line, config, &mut Before::default(), &mut |packet| {
         is_instruction |= matches!(packet.line, Line::Instruction(_));

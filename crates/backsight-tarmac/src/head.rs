@@ -3,9 +3,9 @@
 use backsight_core::describe::Name;
 
 use crate::decode::Config;
-use crate::packet::{Bad, Line, Packet};
+use crate::packet::{Bad, Line, Mode, Packet};
 use crate::words::{Cursor, decimal};
-use crate::{exception, instruction, memory, register};
+use crate::{exception, fast, instruction, memory, register};
 
 /// What a line takes from those before it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,13 +14,26 @@ pub(crate) struct Before {
     pub core: u16,
     /// A picture may go on: the column of its address, and whether it is written.
     pub picture: Option<(u32, bool)>,
+    /// The first letters of the last mode, and what they mean.
+    pub mode: (u64, Mode),
 }
 
 /// Decimal places of a time with a point: 10^6.
 const PLACES: u32 = 6;
 
 /// Reads a line, without its end. Gives packets, most often one.
+#[inline]
 pub(crate) fn read(line: &[u8], config: &Config, before: &mut Before, give: &mut impl FnMut(Packet)) {
+    if before.picture.is_none()
+        && let Some(packet) = fast::read(line, config.big_endian, before)
+    {
+        return give(packet);
+    }
+    read_any(line, config, before, give);
+}
+
+/// The same for a line of any form.
+pub(crate) fn read_any(line: &[u8], config: &Config, before: &mut Before, give: &mut impl FnMut(Packet)) {
     let mut cursor = Cursor::new(line);
     let column = cursor.column();
     let picture = before.picture.take();
@@ -185,4 +198,52 @@ fn branch(cursor: &mut Cursor<'_>) -> Result<Line, Bad> {
         return Err(Bad::Mark);
     }
     Ok(Line::Branch(address))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use backsight_testing::{Random, corpus, repository};
+
+    /// What a line says, read in one go where that can be, and as any line.
+    fn both(line: &[u8]) -> bool {
+        let (mut before, mut other) = (Before::default(), Before::default());
+        let fast = fast::read(line, false, &mut before);
+        let mut all = Vec::new();
+        read_any(line, &Config::default(), &mut other, &mut |packet| all.push(packet));
+        if let Some(packet) = fast {
+            assert_eq!(all, [packet], "{}", String::from_utf8_lossy(line));
+            assert_eq!((before.time, before.core), (other.time, other.core));
+        }
+        fast.is_some()
+    }
+
+    #[test]
+    fn lines_that_are_read_in_one_go_say_the_same() {
+        let mut logs = vec![repository().join("testdata/tarmac/calls.tarmac")];
+        logs.push(repository().join("testdata/tarmac/dialects.tarmac"));
+        let names = ["quicksort", "calculator-aarch32-fastmodel", "calltests/calltest64"];
+        let others = corpus().map(|corpus| names.map(|name| corpus.join(format!("tarmac/{name}.tarmac"))));
+        logs.extend(others.into_iter().flatten());
+        let (mut random, mut fast, mut of_mutated) = (Random(9), 0, 0);
+        for log in logs {
+            let text = std::fs::read(log).expect("a log");
+            for line in text.split(|&byte| byte == b'\n') {
+                fast += u32::from(both(line));
+                for _ in 0..4 {
+                    let mut line = line.to_vec();
+                    for _ in 0..=random.below(2) {
+                        let at = random.below(line.len().max(1) as u64) as usize;
+                        match random.below(3) {
+                            0 if at < line.len() => line[at] = b"0aFxX_ :(),R8M-"[random.below(15) as usize],
+                            1 if at < line.len() => drop(line.remove(at)),
+                            _ => line.insert(at, b" \t:()_xX0fA#MW"[random.below(14) as usize]),
+                        }
+                    }
+                    of_mutated += u32::from(both(&line));
+                }
+            }
+        }
+        assert!(fast > 50 && of_mutated > 50, "{fast}, {of_mutated}");
+    }
 }

@@ -92,7 +92,7 @@ fn finish(instruction: Instruction) -> Result<Line, Bad> {
     Ok(Line::Instruction(Instruction { executed, ..instruction }))
 }
 
-fn state(word: &[u8]) -> Option<State> {
+pub(crate) fn state(word: &[u8]) -> Option<State> {
     Some(match word {
         b"A" => State::A32,
         b"O" => State::A64,

@@ -18,14 +18,16 @@
 //!
 //! # What is where
 //!
-//! `words`: how a line is split; `head`: time, core and type of a line; `instruction`, `register`, `memory`, `exception`: what
-//! follows them; `machine`: registers and memory out of the lines; `names`: names of registers; `packet`: what comes out, and its fields; `decode`: lines in a stream of bytes.
+//! `words`: how a line is split; `head`: time, core and type of a line; `fast`: the lines that are most of a log; `instruction`, `register`, `memory`, `exception`: what
+//! follows them; `machine`: registers and memory out of the lines; `names`: names of registers; `packet`: what comes
+//! out, and its fields; `decode`: lines in a stream of bytes; `write`: the way back, to lines.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
 mod decode;
 mod exception;
+mod fast;
 mod head;
 mod instruction;
 mod machine;
@@ -34,11 +36,15 @@ mod names;
 mod packet;
 mod register;
 mod words;
+mod write;
 
 pub use decode::{Config, Decoder, LONGEST_LINE};
-pub use machine::{Contents, Machine, Writer};
-pub use names::{Bank, Class, Register};
+pub use machine::{
+    Contents, Earlier, LINE, LayerBlock, LayerLine, Machine, MemoryLine, Writer, lines_of_block,
+};
+pub use names::{Bank, Class, Register, register_named};
 pub use packet::{
     Bad, Bytes, Exception, ExceptionKind, Instruction, Line, Memory, Mode, ModeKind, Packet, RegisterWrite,
     State,
 };
+pub use write::{AccessLines, Head, InstructionLine};

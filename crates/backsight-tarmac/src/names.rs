@@ -64,6 +64,26 @@ impl Bank {
     }
 }
 
+/// The register that [`Machine::register`](crate::Machine::register) has under a name that a user gives it: `w3` is part of `x3`, `r3`
+/// too. `None` for what is no name of a register of this kind: those of the system are known by any name.
+pub fn register_named(name: &str) -> Option<Register> {
+    let is_name = name.starts_with(|first: char| first.is_ascii_alphabetic())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if !is_name {
+        return None;
+    }
+    let own = Register::named(name.as_bytes(), || true);
+    let class = match own.class {
+        Class::W => Class::X,
+        Class::R if own.number < 13 && own.bank == Bank::NONE => Class::X,
+        Class::Wsp => Class::Sp,
+        Class::S | Class::D | Class::Z => Class::V,
+        Class::System(name) => Class::System(Name::new(name.as_str().to_ascii_lowercase().as_bytes())),
+        class => class,
+    };
+    Some(Register { class, ..own })
+}
+
 impl Class {
     /// Bytes that a line gives of it; `None` if that is as many as there are.
     pub(crate) const fn size(self) -> Option<usize> {

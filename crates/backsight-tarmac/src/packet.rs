@@ -68,6 +68,16 @@ pub enum State {
 }
 
 impl State {
+    /// Does it have the registers of AArch64?
+    pub const fn is_wide(self) -> bool {
+        matches!(self, Self::A64)
+    }
+
+    /// Does it have opcodes of 32 bits alone?
+    pub(crate) const fn is_wide_opcode(self) -> bool {
+        !matches!(self, Self::T32)
+    }
+
     /// Its name in the manuals.
     pub const fn name(self) -> &'static str {
         match self {
@@ -181,6 +191,14 @@ impl Memory {
     /// Bytes of the access.
     pub const fn size(&self) -> u32 {
         self.data.touched.count_ones()
+    }
+
+    /// The value of some of its bytes, at most 8, and whether all of it is known. Parts of a long access are numbers of their own.
+    pub fn part(&self, first: usize, size: usize) -> (u64, bool) {
+        let mask = (u16::MAX >> (16 - size.clamp(1, 8))) << first;
+        let (value, unused) = (self.data.part(first), 64 - 8 * size.clamp(1, 8));
+        let value = if self.big_endian { value.swap_bytes() >> unused } else { value & u64::MAX >> unused };
+        (value, self.data.known & mask == mask)
     }
 
     /// The value of an access of at most 8 bytes.

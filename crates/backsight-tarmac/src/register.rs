@@ -49,6 +49,10 @@ pub(crate) fn read(cursor: &mut Cursor<'_>, give: &mut impl FnMut(Line)) -> Resu
     let mut digits = [0; MOST_DIGITS];
     let count = values(cursor, register.class, size, &mut digits)?;
     let digits = digits.get(..count).unwrap_or_default();
+    // No value at all is zero, but what stands there instead of one is none.
+    if count == 0 && size.is_some() && cursor.peek_word().is_some() {
+        return Err(Bad::Value);
+    }
     let is_free = matches!(register.class, Class::Cpsr | Class::Fpcr) && part.is_none();
     match size {
         Some(size) if is_free && count > 2 * size => {

@@ -172,3 +172,32 @@ fn registers_and_memory_of_other_logs_are_those_of_a_plain_pass() {
         assert!(compare(&text, step) > 0, "{name}");
     }
 }
+
+#[test]
+fn after_a_line_that_makes_no_sense_nothing_that_is_wrong_is_known() {
+    let text = std::fs::read_to_string(repository().join("testdata/tarmac/calls.tarmac")).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let is_data = |line: &&str| [" R ", " MW", " MR"].iter().any(|kind| line.contains(kind));
+    let mut compared = 0;
+    for damaged in (0..lines.len()).filter(|&number| is_data(&lines[number])) {
+        // The last word is its value, or what stands for one.
+        let (rest, _) = lines[damaged].rsplit_once(' ').unwrap();
+        let bad = format!("{rest} zz");
+        for end in [lines.len(), (damaged + 9).min(lines.len())] {
+            let whole = machine(&(lines[..end].join("\n") + "\n"));
+            let mut mutated = lines[..end].to_vec();
+            mutated[damaged] = &bad;
+            let known = machine(&(mutated.join("\n") + "\n"));
+            for number in 0..31 {
+                let found = value(&known, 0, x(number));
+                assert!(found.is_none() || found == value(&whole, 0, x(number)), "x{number} after {bad}");
+            }
+            for address in 0xFF00..0x1_0000 {
+                let byte = |machine: &Machine| machine.byte(address).map(|(byte, _)| byte);
+                assert!(byte(&known).is_none() || byte(&known) == byte(&whole), "{address:#x} after {bad}");
+                compared += u32::from(byte(&known).is_some());
+            }
+        }
+    }
+    assert!(compared > 100, "{compared}");
+}

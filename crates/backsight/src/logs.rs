@@ -129,7 +129,12 @@ const MOST_LINES: usize = 1 << 20;
 
 /// The code of a log: the opcodes of its instructions where they were executed. Where code changed, the last counts. `None` if
 /// the capture is no log, or can be read once only.
-pub(crate) fn code(capture: &Capture, mut image: Image) -> Option<Image> {
+pub(crate) fn code(capture: &Capture, image: Image) -> Option<Image> {
+    parts(capture).map(|parts| image_of(parts, image))
+}
+
+/// The same as addresses and bytes.
+pub(crate) fn parts(capture: &Capture) -> Option<Vec<(u64, Vec<u8>)>> {
     let source = capture.sources.first().filter(|source| source.format.eq_ignore_ascii_case(NAME))?;
     let buffer = capture.buffers.first().filter(|buffer| buffer.files.iter().all(FileRef::can_reopen))?;
     let mut decoder = Decoder::new(&config_of(&source.options).ok()?);
@@ -150,19 +155,28 @@ pub(crate) fn code(capture: &Capture, mut image: Image) -> Option<Image> {
             }
         });
     }
+    let mut parts = Vec::new();
     let _ = opcodes.pieces(&mut |address, bytes| {
-        let (name, space) = (Path::new(&buffer.name), AddressSpace::ANY);
-        match image.add_dump_contents(name, bytes, 0, None, Address(address), space) {
-            Ok(_) => ControlFlow::Continue(()),
-            Err(_) => ControlFlow::Break(()),
-        }
+        parts.push((address, bytes));
+        ControlFlow::Continue(())
     });
-    Some(image)
+    Some(parts)
+}
+
+/// Opcodes of a log as code.
+pub(crate) fn image_of(parts: Vec<(u64, Vec<u8>)>, mut image: Image) -> Image {
+    let (name, space) = (Path::new("opcodes of the log"), AddressSpace::ANY);
+    for (address, bytes) in parts {
+        if image.add_dump_contents(name, bytes, 0, None, Address(address), space).is_err() {
+            break;
+        }
+    }
+    image
 }
 
 /// Opcodes by their addresses.
 #[derive(Default)]
-struct Opcodes {
+pub(crate) struct Opcodes {
     numbers: HashMap<u64, usize>,
     /// The address divided by [`LINE`], the bytes, and a bit for each that is known.
     lines: Vec<(u64, [u8; LINE as usize], u64)>,
@@ -170,7 +184,8 @@ struct Opcodes {
 }
 
 impl Opcodes {
-    fn add(&mut self, it: &Instruction) {
+    /// Adds that of an instruction.
+    pub(crate) fn add(&mut self, it: &Instruction) {
         if !it.fetched {
             return;
         }
@@ -204,7 +219,7 @@ impl Opcodes {
     }
 
     /// The bytes that lie together, in the order of their addresses.
-    fn pieces(mut self, give: &mut dyn FnMut(u64, Vec<u8>) -> ControlFlow<()>) -> ControlFlow<()> {
+    pub(crate) fn pieces(mut self, give: &mut dyn FnMut(u64, Vec<u8>) -> ControlFlow<()>) -> ControlFlow<()> {
         self.lines.sort_unstable_by_key(|line| line.0);
         let (mut start, mut piece) = (0_u64, Vec::new());
         for (number, bytes, known) in &self.lines {

@@ -140,6 +140,11 @@ impl Source {
         &self.0.starts
     }
 
+    /// Is it trace of a RISC-V processor?
+    pub fn is_riscv(&self) -> bool {
+        matches!(self.decoding(), Configuration::Etrace(_) | Configuration::Ntrace(_))
+    }
+
     pub(crate) fn decoding(&self) -> &Configuration {
         &self.0.configuration
     }

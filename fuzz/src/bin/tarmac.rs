@@ -2,7 +2,10 @@
 //! depend on the cuts, every byte is accounted for, and what follows the packets takes them all.
 #![no_main]
 
-use backsight::OpenOptions;
+use std::sync::Arc;
+
+use backsight::states::{Making, States};
+use backsight::{Capture, OpenOptions};
 use backsight_core::{Describe as _, Located};
 use backsight_tarmac::{Config, Decoder, Packet};
 
@@ -29,6 +32,27 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
         OpenOptions::new().protocol("tarmac").config(&setting("thumb", 2)).config(&setting("cores", 4));
     let endian = if config.big_endian { "endian=big" } else { "endian=little" };
     let capture = options.config(endian).bytes(bytes).expect("options of a log");
+    states(&capture, bytes.len() as u64);
     let summary = capture.execution().threads(1).run(|_| {}).expect("a log in memory");
     assert_eq!(summary.accounting().total(), bytes.len() as u64);
 });
+
+/// States by an index in small parts are those of a plain pass.
+fn states(capture: &Capture, length: u64) {
+    let Some((source, buffer)) = capture.log() else { return };
+    let index = Making { threads: 1, part: 64 }.in_memory(&source, buffer, 1 << 26).expect("room for an index");
+    let states = |index| States::new(capture, &source, index).expect("a log in memory");
+    let (mut with, mut without) = (states(Some(Arc::new(index))), states(None));
+    for offset in [length / 3, length] {
+        let known = with.before(offset).expect("a log in memory").clone();
+        let plain = without.before(offset).expect("a log in memory");
+        for core in plain.cores() {
+            assert!(known.registers(core).eq(plain.registers(core)), "registers differ");
+        }
+        for number in plain.own_lines() {
+            let (one, other) = (known.line(number), plain.line(number));
+            let byte = |at| (one.byte(at).map(|known| known.0), other.byte(at).map(|known| known.0));
+            assert!((0..64).map(byte).all(|(one, other)| one == other), "memory differs");
+        }
+    }
+}

@@ -1,13 +1,13 @@
 //! `backsight encode`: turns a log of executed instructions into trace.
 
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use backsight_capture::{Capture, FileRef, MemoryDump};
 use backsight_core::{Address, Isa};
 use backsight_image::ImageSpec;
-use backsight_run::{CodePart, CommitLog, ExecutionSource, Recording};
+use backsight_run::{CodePart, CommitLog, ExecutionSource, Recording, TarmacLog};
 use clap::{Args, ValueEnum};
 
 use crate::failure::{Failure, Result};
@@ -20,12 +20,12 @@ const LONGEST_DUMP: u64 = 1 << 30;
 /// Turn executed instructions into trace
 ///
 /// INPUT is a file of retired instructions, a capture that holds one (`record --truth`: so the same run can be traced
-/// again by a unit that is programmed differently), or a commit log of a RISC-V core or simulator (Spike, RVFI, CSV).
-/// The code goes into the capture too: that of INPUT if it is a capture, and what --image names.
+/// again by a unit that is programmed differently), a Tarmac log of an Arm simulator, or a commit log of a RISC-V core or simulator
+/// (Spike, RVFI, CSV). The code goes into the capture too: that of INPUT if it is a capture or a Tarmac log, and what --image names.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Encode {
-    /// File of retired instructions, capture, or commit log
+    /// File of retired instructions, capture, Tarmac log, or commit log
     input: PathBuf,
 
     /// The capture to write: a folder, or an archive if the name ends in .zip
@@ -66,7 +66,8 @@ pub struct Encode {
 
 const EXAMPLES: &str = "Examples:
   backsight record -o run --truth -- ./program && backsight encode run -o again --unit ntrace
-  backsight encode spike.log -o trace --isa rv64 --image program.elf";
+  backsight encode spike.log -o trace --isa rv64 --image program.elf
+  backsight encode run.tarmac -o trace --unit etmv4";
 
 /// Instruction set of a commit log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -82,15 +83,56 @@ pub fn run(command: &Encode) -> Result {
     let images = command.image.iter().map(|image| &image.file);
     Inputs::none().and([path]).and(images).refuse_folder(&command.output)?;
     if let Some(Executed { mut source, capture }) = Executed::open(path)? {
-        return encode(command, &mut source, capture.as_ref());
+        return encode(command, &mut source, &|recording| of_capture(recording, capture.as_ref()));
+    }
+    if let Some(log) = tarmac(path)? {
+        return log.encode(command);
     }
     let isa = if command.isa == LogIsa::Rv32 { Isa::Rv32 } else { Isa::Rv64 };
     let log = File::open(path).map_err(|error| Failure::file(path, &error))?;
     let mut log = CommitLog::new(&path.display().to_string(), BufReader::new(log), isa, command.hart);
-    encode(command, &mut log, None)
+    encode(command, &mut log, &Ok)
 }
 
-fn encode(command: &Encode, source: &mut dyn ExecutionSource, capture: Option<&Capture>) -> Result {
+/// A Tarmac log.
+struct Tarmac {
+    source: TarmacLog<Box<dyn Read + Send>>,
+    /// Addresses and opcodes of its instructions.
+    code: Vec<(u64, Vec<u8>)>,
+}
+
+/// The Tarmac log in a file, plain or compressed; `None` if there is something else.
+fn tarmac(path: &Path) -> Result<Option<Tarmac>> {
+    let capture = match backsight::Capture::open(path) {
+        Ok(capture) => capture,
+        Err(backsight::Error::Undescribed(_)) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let Some((config, buffer)) = capture.log_settings() else { return Ok(None) };
+    let source = TarmacLog::open(&path.display().to_string(), &config, || {
+        buffer.open().map_err(|error| std::io::Error::other(error.to_string()))
+    })?;
+    Ok(Some(Tarmac { source, code: capture.log_code() }))
+}
+
+impl Tarmac {
+    fn encode(mut self, command: &Encode) -> Result {
+        encode(command, &mut self.source, &|recording| {
+            let (mut contents, mut parts) = (Vec::new(), Vec::new());
+            // Of an image, the code is that of the image.
+            let code = if command.image.is_empty() { &self.code[..] } else { &[] };
+            for (address, bytes) in code {
+                let (offset, length) = (contents.len() as u64, bytes.len() as u64);
+                parts.push(CodePart { offset, length, address: Address(*address) });
+                contents.extend_from_slice(bytes);
+            }
+            let is_any = !parts.is_empty();
+            Ok(if is_any { recording.memory(Path::new("opcodes.bin"), contents, parts) } else { recording })
+        })
+    }
+}
+
+fn encode(command: &Encode, source: &mut dyn ExecutionSource, with_code: WithCode<'_>) -> Result {
     let isa = source.isa();
     let unit = command.unit.program(isa, &isa.to_string())?;
     if let Some(kind) = command.unit.messages()? {
@@ -105,7 +147,7 @@ fn encode(command: &Encode, source: &mut dyn ExecutionSource, capture: Option<&C
         .truth(command.truth)
         .replace(command.force)
         .remove_on_signal(true);
-    let recording = with_code(command, recording, capture)?;
+    let recording = with_images(command, with_code(recording)?)?;
     let recorded = recording.record(source, &command.output, &mut |_| {})?;
     if !command.quiet {
         let (instructions, bytes) = (recorded.instructions, recorded.bytes);
@@ -122,8 +164,11 @@ fn encode(command: &Encode, source: &mut dyn ExecutionSource, capture: Option<&C
     }
 }
 
-/// The code that the capture will hold.
-fn with_code(command: &Encode, mut recording: Recording, capture: Option<&Capture>) -> Result<Recording> {
+/// Gives a recording the code of what is encoded.
+type WithCode<'w> = &'w dyn Fn(Recording) -> Result<Recording>;
+
+/// The code of a capture.
+fn of_capture(mut recording: Recording, capture: Option<&Capture>) -> Result<Recording> {
     let mut files: Vec<(&FileRef, Vec<&MemoryDump>)> = Vec::new();
     for dump in capture.iter().flat_map(|capture| &capture.memory) {
         match files.iter_mut().find(|(file, _)| file.path() == dump.file.path()) {
@@ -141,6 +186,11 @@ fn with_code(command: &Encode, mut recording: Recording, capture: Option<&Captur
         let parts = dumps.iter().map(part).collect();
         recording = recording.memory(Path::new(file.path()), contents, parts);
     }
+    Ok(recording)
+}
+
+/// The code that the user names.
+fn with_images(command: &Encode, mut recording: Recording) -> Result<Recording> {
     for spec in &command.image {
         let contents = std::fs::read(&spec.file).map_err(|error| Failure::file(&spec.file, &error))?;
         recording = match spec.address {

@@ -21,6 +21,7 @@
 
 mod calls;
 mod chunk;
+mod logged;
 mod memory;
 mod recorded;
 mod search;
@@ -31,6 +32,7 @@ mod walk;
 mod watch;
 
 pub use calls::Call;
+pub use logged::Logged;
 pub use recorded::{Recorded, initial_memory};
 pub use search::Direction;
 pub use state::{Access, At, Register, State, Touch, Unknown};

@@ -6,6 +6,7 @@
 //! branch, without an exception) are reported, and no branch is invented.
 
 mod outcome;
+mod retired;
 
 use std::ops;
 
@@ -16,6 +17,7 @@ use backsight_tarmac::{
 };
 
 use self::outcome::{Last, Taken};
+pub use self::retired::Retirement;
 use crate::blocks::Blocks;
 use crate::sink::Sink;
 use crate::{
@@ -25,6 +27,9 @@ use crate::{
 
 /// Instructions of the longest range.
 const LONGEST_RANGE: u32 = 1 << 16;
+
+/// The word of lines by which a log that was made of trace says that something is missing.
+const GAP: &str = "GAP";
 
 /// Accesses that wait for their instruction: more than any instruction does.
 const MOST_ACCESSES: usize = 64;
@@ -102,6 +107,7 @@ impl<C> Follower<C> {
                 self.statistics.skipped += 1;
             }
             Line::Bad(_) => self.damage(at, sink),
+            Line::Text(word) if word.as_str() == GAP => self.damage(at, sink),
             Line::Register(_) | Line::Text(_) => {}
         }
     }
@@ -292,13 +298,7 @@ impl<C> Follower<C> {
             self.known.accesses.push(at.map(|()| access.by(by)));
         };
         for (first, size) in pieces(memory.data.touched) {
-            let mask = (u16::MAX >> (16 - size)) << first;
-            let is_known = memory.data.known & mask == mask;
-            let value = match memory.big_endian {
-                // Parts of a long access are numbers of their own.
-                true => memory.data.part(first).swap_bytes() >> (64 - 8 * size),
-                false => memory.data.part(first) & u64::MAX >> (64 - 8 * size),
-            };
+            let (value, is_known) = memory.part(first, size);
             let address = memory.address.wrapping_add(first as u64);
             let access = TracedAccess::new(kind, size as u8);
             give(access.at(Some(address)).with_value(is_known.then_some(value)));
@@ -395,8 +395,9 @@ impl<C> Follow for Follower<C> {
         CodeCache::new((), Blocks::<()>::new(0))
     }
 
+    // It has none, and takes those back that it gave: they would pile up.
     fn give_cache(&mut self, cache: CodeCache) -> Result<(), CodeCache> {
-        Err(cache)
+        cache.open::<(), ()>(&()).map(drop)
     }
 }
 

@@ -26,6 +26,7 @@ use processes::{OWN, Processes, Seen};
 pub(crate) use search::Located;
 use search::{ImageKey, Search, name_of};
 
+use crate::states::StateIndex;
 use crate::{Error, Result, Source, logs};
 
 /// Nothing orders the changes of code and the execution.
@@ -264,6 +265,12 @@ impl Code {
     fn logged(&self, space: AddressSpace, address: Address) -> Option<&[u8]> {
         let read = || logs::code(&self.capture, self.files.new_image());
         self.logged.get_or_init(read).as_ref().and_then(|image| image.bytes_at(space, address))
+    }
+
+    /// Takes the code of a log from its index of states, so that it is not read for it. Where it was read already, that stays.
+    pub fn use_index(&self, states: &StateIndex) {
+        let Some(parts) = states.code() else { return };
+        _ = self.logged.get_or_init(|| Some(logs::image_of(parts, self.files.new_image())));
     }
 
     fn seen(&self) -> Seen<'_> {

@@ -172,7 +172,11 @@ impl<'i> CallLines<'i> {
     ) -> io::Result<()> {
         let is_shown = !matches!(
             event,
-            Event::Range(_) | Event::CycleCount(_) | Event::Timestamp { .. } | Event::Context(..)
+            Event::Range(_)
+                | Event::CycleCount(_)
+                | Event::Timestamp { .. }
+                | Event::Context(..)
+                | Event::Access(_)
         );
         if self.form.is_json {
             self.form.index = index();

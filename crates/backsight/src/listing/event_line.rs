@@ -34,7 +34,7 @@ pub(super) struct EventLine<'a, 'i> {
 impl EventLine<'_, '_> {
     pub fn event(&mut self, out: &mut dyn Write, event: &Event) -> io::Result<()> {
         match self.style.format {
-            ExecutionFormat::Pcs => Ok(()),
+            ExecutionFormat::Pcs | ExecutionFormat::Tarmac => Ok(()),
             ExecutionFormat::Opencsd => self.opencsd(out, event),
             ExecutionFormat::Json => {
                 self.object.text("event", event.name());
@@ -70,7 +70,7 @@ impl EventLine<'_, '_> {
     fn write_range(&mut self, out: &mut dyn Write, range: &Range, index: u64) -> io::Result<()> {
         match self.style.format {
             ExecutionFormat::Pcs => self.steps(range, |_, step| write_address(out, step.address)),
-            ExecutionFormat::Opencsd => Ok(()),
+            ExecutionFormat::Opencsd | ExecutionFormat::Tarmac => Ok(()),
             ExecutionFormat::Json => self.json_range(out, range, index),
             ExecutionFormat::Text => self.text_range(out, range),
         }

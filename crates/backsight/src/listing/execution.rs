@@ -15,6 +15,7 @@ use super::json::ObjectWriter;
 use super::label::Label;
 use super::range_text::RangeTexts;
 use super::style::{Detail, ExecutionFormat, Style};
+use super::tarmac::TarmacLines;
 use crate::calls::{CallsBoundary, KnownCalls, RecordKind, Recorder, Records};
 use crate::decode::{Consumer, SavedState, TimeBounds};
 use crate::{Item, Source, SourceCode};
@@ -74,6 +75,8 @@ struct Hart<'i> {
     texts: RangeTexts,
     /// Where calls are listed.
     calls: Option<CallLines<'i>>,
+    /// Where a log is written.
+    tarmac: Option<TarmacLines>,
 }
 
 impl Consumer<Event> for ExecutionWriter<'_> {
@@ -141,6 +144,7 @@ impl Consumer<Event> for ExecutionWriter<'_> {
         }
         let Self { label, harts, object, text, .. } = self;
         for state in harts {
+            state.tarmac.iter_mut().for_each(|lines| lines.finish(text));
             let _ = write_lines(text, label, |each| state.lines.finish(each));
             if let Some(calls) = &mut state.calls {
                 let hart = state.number;
@@ -175,7 +179,8 @@ impl Consumer<Event> for ExecutionWriter<'_> {
     /// What is written of a range depends on nothing but the last context; calls are recorded, and joined. What a filter wants
     /// depends on all that came before.
     fn can_join(&self) -> bool {
-        self.style.format != ExecutionFormat::Opencsd && self.filter.takes_all()
+        let is_of_parts = !matches!(self.style.format, ExecutionFormat::Opencsd | ExecutionFormat::Tarmac);
+        is_of_parts && self.filter.takes_all()
     }
 
     fn joins_text(&self) -> bool {
@@ -239,8 +244,9 @@ impl<'i> ExecutionWriter<'i> {
         let label = Label { id, numbers_harts: false, buffer: None, time: None, thread: None };
         let (harts, object, text) = Default::default();
         let lines = opencsd::Lines::new(style.cycle_counts);
-        let is_plain =
-            style.format != ExecutionFormat::Opencsd && style.detail == Detail::Ranges && filter.takes_all();
+        let is_plain = !matches!(style.format, ExecutionFormat::Opencsd | ExecutionFormat::Tarmac)
+            && style.detail == Detail::Ranges
+            && filter.takes_all();
         let (current, listed, window, is_part) = (0, 0, None, false);
         let filter = filter.following(code);
         Self {
@@ -268,6 +274,12 @@ impl<'i> ExecutionWriter<'i> {
         let state = self.harts.get_mut(self.current).filter(|state| state.number == hart)?;
         let calls = state.calls.as_mut().filter(|calls| calls.takes_paths())?;
         Some((calls, &self.label, &mut self.text))
+    }
+
+    /// What a log calls a hart: nothing, where there is no other.
+    fn core(&self, hart: u16) -> Option<u16> {
+        let Label { id, numbers_harts, .. } = self.label;
+        if numbers_harts { Some(hart) } else { Some(id.get().into()).filter(|id| *id != 0) }
     }
 
     const fn lists_calls(&self) -> bool {
@@ -352,7 +364,7 @@ impl<'i> ExecutionWriter<'i> {
     /// Does what is listed of a window depend on what came before it?
     pub(super) fn needs_all(&self) -> bool {
         !matches!(self.style.detail, Detail::Ranges | Detail::Instructions)
-            || self.style.format == ExecutionFormat::Opencsd
+            || matches!(self.style.format, ExecutionFormat::Opencsd | ExecutionFormat::Tarmac)
             || self.filter.follows_calls()
     }
 
@@ -376,7 +388,14 @@ impl<'i> ExecutionWriter<'i> {
         if !is_wanted {
             return;
         }
-        let Hart { filter, space, instruction_text, lines, texts, .. } = state;
+        let Hart { filter, space, instruction_text, lines, texts, tarmac, .. } = state;
+        if let Some(tarmac) = tarmac {
+            let Event::Range(range) = event else { return tarmac.event(event, code, *space, text) };
+            return filter.parts(range, *space, code, |part| {
+                *listed += u64::from(part.instructions);
+                tarmac.event(&Event::Range(*part), code, *space, text);
+            });
+        }
         let (style, space, listings) = (*style, *space, counts.listings.load(Ordering::Relaxed));
         let mut line = EventLine {
             style,
@@ -430,6 +449,8 @@ impl<'i> ExecutionWriter<'i> {
                 lines: self.lines.clone(),
                 texts: RangeTexts::default(),
                 calls: CallLines::new(self.style, self.code, &self.filter),
+                tarmac: (self.style.format == ExecutionFormat::Tarmac)
+                    .then(|| TarmacLines::new(self.core(hart))),
             };
             self.harts.insert(self.current, state);
             if self.is_part {

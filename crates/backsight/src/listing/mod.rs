@@ -19,6 +19,7 @@ mod packet;
 mod range_text;
 mod stay_line;
 mod style;
+mod tarmac;
 mod thread_calls;
 mod truth;
 mod visible;

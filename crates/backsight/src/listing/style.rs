@@ -14,6 +14,8 @@ pub enum ExecutionFormat {
     Opencsd,
     /// One address a line: every instruction.
     Pcs,
+    /// A Tarmac log, of Arm.
+    Tarmac,
 }
 
 /// How much of it is listed, as text or as JSON.

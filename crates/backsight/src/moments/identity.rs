@@ -13,7 +13,7 @@ const SAMPLES: u64 = 16;
 
 /// A capture with its code, as far as samples tell: an index of another one is never used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Identity(pub(super) [u8; 16]);
+pub struct Identity(pub(crate) [u8; 16]);
 
 impl std::fmt::Display for Identity {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -27,6 +27,20 @@ impl Capture {
     /// # Errors
     /// If bytes or code cannot be read.
     pub fn identity(&self) -> Result<Identity> {
+        let mut digest = self.digest_of_trace()?;
+        digest_code(self, &mut digest)?;
+        Ok(Identity(digest.finish()))
+    }
+
+    /// What an index of its trace alone belongs to, whatever its code is.
+    ///
+    /// # Errors
+    /// If bytes cannot be read.
+    pub fn identity_of_trace(&self) -> Result<Identity> {
+        Ok(Identity(self.digest_of_trace()?.finish()))
+    }
+
+    fn digest_of_trace(&self) -> Result<Digest> {
         let mut digest = Digest::default();
         digest.text(env!("CARGO_PKG_VERSION"));
         for buffer in self.buffers() {
@@ -45,27 +59,31 @@ impl Capture {
                 digest.text(&source.configuration());
             }
         }
-        let code = self.code()?;
-        let mut images = Vec::new();
-        for source in self.buffers().iter().flat_map(Buffer::sources) {
-            let image = code.of(source);
-            // Most sources run the same code.
-            if images.iter().any(|known| std::ptr::eq(*known, image)) {
-                continue;
-            }
-            images.push(image);
-            for module in image.modules() {
-                digest.text(&module.name().to_string_lossy());
-                let (first, last) = module.range();
-                digest.number(first.0);
-                digest.number(last.0);
-                digest.number(module.bias());
-                let dump = || image.bytes_at(AddressSpace::ANY, first).unwrap_or_default();
-                digest.samples(module.contents().map_or_else(dump, |contents| &contents[..]));
-            }
-        }
-        Ok(Identity(digest.finish()))
+        Ok(digest)
     }
+}
+
+fn digest_code(capture: &Capture, digest: &mut Digest) -> Result {
+    let code = capture.code()?;
+    let mut images = Vec::new();
+    for source in capture.buffers().iter().flat_map(Buffer::sources) {
+        let image = code.of(source);
+        // Most sources run the same code.
+        if images.iter().any(|known| std::ptr::eq(*known, image)) {
+            continue;
+        }
+        images.push(image);
+        for module in image.modules() {
+            digest.text(&module.name().to_string_lossy());
+            let (first, last) = module.range();
+            digest.number(first.0);
+            digest.number(last.0);
+            digest.number(module.bias());
+            let dump = || image.bytes_at(AddressSpace::ANY, first).unwrap_or_default();
+            digest.samples(module.contents().map_or_else(dump, |contents| &contents[..]));
+        }
+    }
+    Ok(())
 }
 
 /// Two sums that depend on every byte and its place. They do not keep anyone from making another capture with the same.

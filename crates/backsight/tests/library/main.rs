@@ -17,5 +17,6 @@ mod shared_code;
 mod sifive;
 mod sources;
 mod stacks;
+mod states;
 mod tarmac;
 mod time_axis;

@@ -125,6 +125,8 @@ pub enum Format {
     Opencsd,
     /// One address a line: every instruction
     Pcs,
+    /// A Tarmac log, as Arm's simulators write it: every instruction, and the accesses that are known
+    Tarmac,
     /// Branch targets, events, exceptions and gaps with their cycle: of Arm from the packets alone, without code
     Branches,
 }
@@ -197,6 +199,7 @@ impl Flow {
             Format::Json => ExecutionFormat::Json,
             Format::Opencsd => ExecutionFormat::Opencsd,
             Format::Pcs => ExecutionFormat::Pcs,
+            Format::Tarmac => ExecutionFormat::Tarmac,
             Format::Text | Format::Branches => ExecutionFormat::Text,
         };
         let detail = match self.calls {
@@ -208,6 +211,15 @@ impl Flow {
         let naming = if self.no_demangle { Naming::Mangled } else { Naming::Demangled };
         let (name_buffers, source_lines) = (several_buffers, self.source);
         Style { format, detail, name_buffers, naming, source_lines, ..Style::default() }
+    }
+
+    /// Refuses a log of processors that have none.
+    fn check_architecture(&self, capture: &Capture) -> Result {
+        let mut sources = self.capture.chosen(capture).flat_map(|buffer| buffer.sources());
+        match self.format == Format::Tarmac && sources.any(Source::is_riscv) {
+            true => Err(Failure::usage("--format tarmac: such a log is of Arm processors")),
+            false => Ok(()),
+        }
     }
 
     /// Refuses what a format has no room for.
@@ -226,7 +238,7 @@ impl Flow {
         };
         match self.format {
             Format::Text | Format::Json => Ok(()),
-            Format::Opencsd | Format::Pcs | Format::Branches => {
+            Format::Opencsd | Format::Pcs | Format::Tarmac | Format::Branches => {
                 Err(Failure::usage(format!("{asked} is for --format text and json")))
             }
         }
@@ -249,6 +261,7 @@ pub fn run(command: &Flow) -> Result {
     }
     let quiet = command.output.quiet;
     let capture = command.capture.open(&command.images, quiet)?;
+    command.check_architecture(&capture)?;
     let path = command.output.output.as_deref();
     let inputs = command.capture.inputs(&command.images);
     let output = match command.format {

@@ -21,6 +21,7 @@ pub fn run(command: &Flow) -> Result {
         return Err(Failure::usage("--truth: a list of branches comes from packets, and the truth has none"));
     }
     let capture = command.capture.open(&command.images, command.output.quiet)?;
+    command.check_architecture(&capture)?;
     let description = capture.description();
     let file = FileRef::new(&description.folder, TRUTH).map_err(Failure::new)?;
     if description.format == CaptureFormat::Bare || !file.exists() {
