@@ -142,17 +142,17 @@ impl Windows {
         self.say(source, &what, quiet);
     }
 
-    /// The same of a window of packets, which begin between these positions.
+    /// The same of packets; `of` says which they are.
     pub fn add_packets(
         &mut self,
         source: &Source,
-        positions: &Range<u64>,
+        of: &str,
         (packets, accounting): (u64, Accounting),
         quiet: bool,
     ) {
         self.note_damage(&accounting);
         let (packets, read) = (counted(packets, "packet"), counted(accounting.total(), "byte"));
-        self.say(source, &format!("{packets} {}; {read} decoded", Positions(positions)), quiet);
+        self.say(source, &format!("{packets} {of}; {read} decoded"), quiet);
     }
 
     fn note_damage(&mut self, accounting: &Accounting) {

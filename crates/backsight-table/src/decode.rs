@@ -6,7 +6,8 @@ use std::sync::Arc;
 use backsight::core::TraceId;
 use backsight::decode::{self as library, Decode, Kind as What, Span};
 use backsight::image::Window;
-use backsight::moments::Moments;
+use backsight::listing::Filter;
+use backsight::moments::{Chosen, InWindow, Moments};
 use backsight::{Buffer, Capture, Event, Item, Source, Summary};
 
 use crate::gather::Gathering;
@@ -51,7 +52,24 @@ pub(crate) fn decode(query: &Query, capture: &Capture, piece: Option<&Piece>, ou
 /// What is read of a source.
 enum Place<'c> {
     Span(Span),
-    Window(Moments<'c>, &'c Source, backsight::moments::Window),
+    Window(Moments<'c>, &'c Source, backsight::moments::Window, Option<Filter<'c>>),
+}
+
+/// Gives a window to something that takes it: what a filter wants of it, if there is one.
+fn take_window<'c>(
+    (moments, source, window): (&Moments<'c>, &Source, backsight::moments::Window),
+    filter: Option<&Filter<'c>>,
+    decode: Decode<'c, library::Execution>,
+    taker: &mut dyn InWindow,
+) -> Result<()> {
+    match filter {
+        None => moments.take(decode, source, window, taker)?,
+        Some(filter) => {
+            let code = moments.capture().code()?.seen_by(source);
+            moments.take(decode, source, window, &mut Chosen::new(taker, filter.clone(), code))?
+        }
+    };
+    Ok(())
 }
 
 /// A query while it is read.
@@ -136,7 +154,12 @@ impl Reading<'_> {
                     index.iter().fold(moments, |moments, index| moments.with_index(Arc::clone(index)));
                 let window = (part.window_of)(&moments, &self.prepared(self.capture.execution()), source)?;
                 let Some(window) = window else { return Ok(ControlFlow::Continue(())) };
-                Place::Window(moments, source, window)
+                let code = self.capture.code()?;
+                let filter = match part.filter.is_selective() {
+                    true => Some(Filter::new(&part.filter, || code.of(source))?),
+                    false => None,
+                };
+                Place::Window(moments, source, window, filter)
             }
             None => Place::Span(span),
         };
@@ -150,7 +173,16 @@ impl Reading<'_> {
             Table::Ranges => self.ranges(&part, Ranges::new(of, code, &fields, harts))?,
             Table::Branches => self.follow(&part, Branches::new(of, code, &fields, harts, pending))?.0,
             Table::Events => self.follow(&part, Events::new(of, code, &fields, harts))?.0,
-            Table::Calls => self.follow(&part, Calls::new(of, code))?.0,
+            Table::Calls => {
+                // It has to see everything, and chooses by itself.
+                let (part, filter) = match part {
+                    Place::Window(moments, source, window, filter) => {
+                        (Place::Window(moments, source, window, None), filter)
+                    }
+                    span => (span, None),
+                };
+                self.follow(&part, Calls::new(of, code, filter))?.0
+            }
             Table::Damage => {
                 let (outcome, summary) = self.follow(&part, Damage::of_source(of, code, &fields))?;
                 match summary.filter(|_| outcome.is_continue()) {
@@ -182,8 +214,8 @@ impl Reading<'_> {
         let mut gathering = Gathering::new(table, self.query, &mut *self.output);
         match part {
             Place::Span(span) => drop(decode.span(span).run_to(&mut gathering)?),
-            Place::Window(moments, source, window) => {
-                moments.take(decode, source, *window, &mut gathering)?;
+            Place::Window(moments, source, window, filter) => {
+                take_window((moments, source, *window), filter.as_ref(), decode, &mut gathering)?;
             }
         }
         Ok(gathering.end())
@@ -198,11 +230,11 @@ impl Reading<'_> {
         let decode = self.prepared(self.capture.execution());
         let span = match part {
             Place::Span(span) => span,
-            Place::Window(moments, source, window) => {
+            Place::Window(moments, source, window, filter) => {
                 let rows = Vec::with_capacity(T::CHUNK);
                 let (span, outcome) = (None, ControlFlow::Continue(()));
                 let mut followed = Followed { table, rows, span, output: &mut *self.output, outcome };
-                moments.take(decode, source, *window, &mut followed)?;
+                take_window((moments, source, *window), filter.as_ref(), decode, &mut followed)?;
                 let Followed { mut table, mut rows, output, outcome, .. } = followed;
                 if outcome.is_break() {
                     return Ok((outcome, None));
@@ -241,7 +273,11 @@ impl Reading<'_> {
                     taken.outcome = ControlFlow::Break(());
                 }
             }
-            Place::Window(moments, source, window) => {
+            Place::Window(moments, source, window, Some(filter)) => {
+                let chosen = (*window, filter.clone());
+                moments.take_chosen_packets((decode, execution), source, chosen, &mut taken)?;
+            }
+            Place::Window(moments, source, window, None) => {
                 if let Some(positions) = moments.positions_of(&execution, source, *window)? {
                     moments.take_packets(decode, source, positions, &mut taken)?;
                 }

@@ -156,7 +156,7 @@ impl Query {
     pub fn part(mut self, part: Part) -> Result<Self> {
         if self.table == Table::Sources {
             return Err(Error::misuse(
-                "table sources is about whole sources: leave out --from, --to, --last and --around",
+                "table sources is about whole sources: leave out windows and filters of what was executed",
             ));
         }
         self.part = Some((part, None));

@@ -1,16 +1,19 @@
-//! Rows of what lies between two moments.
+//! Rows of what lies between two moments, and of what a filter chooses.
 //!
 //! A window is given to the tables of what was executed as it is given to everybody else. Of what came before it, context and time
-//! are known; cycles are counted from its beginning.
+//! are known; cycles are counted from its beginning. Of what a filter does not want they take note in the same way, but for calls: these
+//! are found out from everything.
 
 use std::fmt;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
+use backsight::calls::KnownCalls;
 use backsight::decode::{Consumer, Decode, Execution};
 use backsight::flow::PathId;
 use backsight::image::Window as Span;
+use backsight::listing::FilterOptions;
 use backsight::moments::{InWindow, Index, Moments, Window};
 use backsight::{Capture, Event, Item, Packet, Source};
 
@@ -34,6 +37,8 @@ pub struct Part {
     pub words: String,
     /// The window of a source.
     pub window_of: Arc<WindowOf>,
+    /// What is wanted of the window.
+    pub filter: FilterOptions,
     /// The index of a capture. Nothing depends on it but time.
     pub index_of: Arc<IndexOf>,
 }
@@ -45,7 +50,7 @@ impl fmt::Debug for Part {
 }
 
 /// What is known before a window begins, and does not count in it.
-fn known_before(event: &Event) -> Option<Event> {
+pub(crate) fn known_before(event: &Event) -> Option<Event> {
     match *event {
         Event::Timestamp { value, .. } => Some(Event::Timestamp { value, cycles: None }),
         Event::Context(..) | Event::SourceTime(_) => Some(*event),
@@ -69,12 +74,28 @@ impl<T: Follow> InWindow for Followed<'_, T> {
         }
     }
 
-    fn before(&mut self, item: Item<'_, Event>) {
-        if let Some(event) = known_before(&item.value) {
-            self.table.event(&item.with(event), &mut self.rows);
-            self.rows.clear();
-            self.table.clear();
+    fn beside(&mut self, item: Item<'_, Event>) {
+        if self.outcome.is_continue() {
+            self.table.beside(&item, &mut self.rows);
         }
+    }
+
+    fn before(&mut self, item: Item<'_, Event>) {
+        self.table.before(&item, &mut self.rows);
+        self.rows.clear();
+        self.table.clear();
+    }
+
+    fn needs_all(&self) -> bool {
+        self.table.needs_calls()
+    }
+
+    fn needs_calls(&self) -> bool {
+        self.table.needs_calls()
+    }
+
+    fn resume(&mut self, known: &KnownCalls<'_>) {
+        self.table.resume(known);
     }
 
     fn has_enough(&self) -> bool {
@@ -85,6 +106,12 @@ impl<T: Follow> InWindow for Followed<'_, T> {
 impl InWindow for Gathering<'_, '_> {
     fn item(&mut self, item: Item<'_, Event>) {
         Consumer::item(self, item);
+    }
+
+    fn beside(&mut self, item: Item<'_, Event>) {
+        if !matches!(item.value, Event::Range(_)) {
+            Consumer::item(self, item);
+        }
     }
 
     fn before(&mut self, item: Item<'_, Event>) {
@@ -132,6 +159,7 @@ mod tests {
     use std::sync::Arc;
 
     use backsight::Capture;
+    use backsight::listing::FilterOptions;
     use backsight::moments::{Moment, Window};
 
     use super::Part;
@@ -159,6 +187,7 @@ mod tests {
         let part = Part {
             words: format!("{window:?}"),
             window_of: Arc::new(move |_, _, _| Ok(Some(window))),
+            filter: FilterOptions::default(),
             index_of: Arc::new(|_, _| None),
         };
         query.clone().part(part).unwrap()
@@ -189,11 +218,57 @@ mod tests {
         }
     }
 
+    /// What a filter chooses between two moments.
+    fn chosen(query: &Query, from: Option<u64>, to: Option<u64>, function: &str) -> Query {
+        let window = Window { from: from.map(Moment::Instruction), to: to.map(Moment::Instruction) };
+        let part = Part {
+            words: format!("{window:?} {function}"),
+            window_of: Arc::new(move |_, _, _| Ok(Some(window))),
+            filter: FilterOptions { functions: vec![function.to_owned()], ..FilterOptions::default() },
+            index_of: Arc::new(|_, _| None),
+        };
+        query.clone().part(part).unwrap()
+    }
+
+    #[test]
+    fn rows_of_calls_of_a_function_are_the_same_in_every_table_and_window() {
+        for name in ["calls-aarch64", "calls-riscv64"] {
+            let capture = Capture::open(format!("../../testdata/captures/{name}")).unwrap();
+            let of = |table: Table, column| Query::new(table).columns([column]).unwrap();
+            let ranges = of(Table::Ranges, "instructions");
+            let all: u64 = read(&ranges, &capture).iter().sum();
+            for function in ["ackermann", "program"] {
+                let sum = |query: &Query| read(query, &capture).iter().sum::<u64>();
+                let whole = sum(&chosen(&ranges, None, None, function));
+                assert!(0 < whole && whole < all, "{name} {function}: {whole} of {all}");
+                let calls = of(Table::Calls, "own_instructions");
+                assert_eq!(sum(&chosen(&calls, None, None, function)), whole, "{name} {function}: calls");
+                for middle in [all / 3, all / 2] {
+                    let parts = [
+                        sum(&chosen(&ranges, None, Some(middle), function)),
+                        sum(&chosen(&ranges, Some(middle), None, function)),
+                    ];
+                    assert_eq!(parts.iter().sum::<u64>(), whole, "{name} {function} {middle}");
+                    let calls = [
+                        sum(&chosen(&calls, None, Some(middle), function)),
+                        sum(&chosen(&calls, Some(middle), None, function)),
+                    ];
+                    assert_eq!(calls, parts, "{name} {function} {middle}: calls");
+                }
+                let branches = of(Table::Branches, "from_address");
+                let (some, every) =
+                    (read(&chosen(&branches, None, None, function), &capture), read(&branches, &capture));
+                assert!(!some.is_empty() && some.len() < every.len(), "{name} {function}");
+            }
+        }
+    }
+
     #[test]
     fn sources_have_no_parts() {
         let part = Part {
             words: String::new(),
             window_of: Arc::new(|_, _, _| Ok(None)),
+            filter: FilterOptions::default(),
             index_of: Arc::new(|_, _| None),
         };
         assert!(Query::new(Table::Sources).part(part).is_err());

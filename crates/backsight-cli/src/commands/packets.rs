@@ -10,6 +10,7 @@ use backsight::protocol::{Kinds, Landmark};
 use backsight::{Capture, Decode, Packet};
 use clap::{Args, ValueEnum};
 
+use super::flow::FilterArgs;
 use crate::args::{CaptureArgs, ImageArgs, OutputArgs};
 use crate::failure::{Failure, Result};
 use crate::output::{Output, listed, say};
@@ -20,7 +21,8 @@ use crate::window::WindowArgs;
 /// One line a packet: the index of its first byte in the buffer, the trace ID of its source, its bytes, its name
 /// and what it says. Between several sources the order is that of the packets' last bytes; windows come one source after the other.
 /// A window has the packets that begin where the first thing in it was reported, or after that, and before the packet of the first thing
-/// after it. Moments by instructions need the code, which the capture or --image has.
+/// after it. Filters choose the packets that report something of what they name, and those after such a packet that report nothing; they
+/// are listed one source after the other, too. Moments by instructions and filters need the code, which the capture or --image has.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Packets {
@@ -47,6 +49,9 @@ pub struct Packets {
     window: WindowArgs,
 
     #[command(flatten)]
+    filter: FilterArgs,
+
+    #[command(flatten)]
     output: OutputArgs,
 }
 
@@ -55,6 +60,7 @@ const EXAMPLES: &str = "Examples:
   backsight packets capture/ --buffer ETB_0 --id 0x10 --format json
   backsight packets capture/ --around '#4000000'
   backsight packets capture/ --from @0x1f00 --to @0x2000
+  backsight packets capture/ --function main
   backsight packets trace.bin --protocol etm4 --framing coresight --config TRCCONFIGR=0x1841
   nc board 5555 | backsight packets - --protocol ete --config registers.txt --format summary";
 
@@ -82,7 +88,9 @@ pub fn run(command: &Packets) -> Result {
         Format::Text => Output::for_people(path, &inputs)?,
         _ => Output::open(path, &inputs)?,
     };
-    let is_damaged = match command.window.is_given() {
+    let filter = command.filter.options();
+    filter.check(&capture)?;
+    let is_damaged = match command.window.is_given() || filter.is_selective() {
         true => window::list(command, &capture, output)?,
         false => whole(command, &capture, output)?,
     };

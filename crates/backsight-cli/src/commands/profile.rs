@@ -14,7 +14,7 @@ use backsight_profile::{BranchWindows, CountOptions, EventChoice, Profile};
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, ValueEnum};
 
-use super::flow::FilterArgs;
+use super::flow::{FILTERS, FilterArgs};
 use crate::args::{CaptureArgs, ImageArgs, OutputArgs};
 use crate::failure::{Failure, Result};
 use crate::output::{Output, say};
@@ -225,11 +225,7 @@ pub fn run(command: &ProfileCommand) -> Result {
     if let Some(factor) = command.scale {
         profile.scale(factor);
     }
-    if profile.totals.instructions == 0 && counting.options.filter.is_selective() {
-        return Err(Failure::new(
-            "nothing that was executed is what --range, --function, --module and --context ask for",
-        ));
-    }
+    command.filter.check_counted(&profile)?;
     check(&profile, command.weight)?;
     if command.sort == SortKey::Cycles && !profile.has_cycles() {
         return Err(Failure::new("--sort cycles: the trace counts none; record with --config cyclecount=1"));
@@ -301,9 +297,7 @@ fn filter_of(command: &ProfileCommand, format: Option<&Format>) -> Result<Filter
         () => None,
     };
     match conflict {
-        Some(what) => Err(Failure::usage(format!(
-            "{what} takes the whole execution: leave out --range, --function, --module and --context"
-        ))),
+        Some(what) => Err(Failure::usage(format!("{what} takes the whole execution: leave out {FILTERS}"))),
         None => Ok(filter),
     }
 }

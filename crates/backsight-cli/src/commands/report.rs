@@ -8,6 +8,7 @@ use backsight_profile::CountOptions;
 use backsight_profile::report::{self, Compared, ReportOptions};
 use clap::Args;
 
+use super::flow::FilterArgs;
 use super::profile::{CompareArgs, Counted, Counting, WeightName, check, name_of, strict};
 use crate::args::{CaptureArgs, ImageArgs, OutputArgs};
 use crate::failure::{Failure, Result};
@@ -19,7 +20,7 @@ use crate::window::WindowArgs;
 /// Counts what was executed, as `profile` does, and writes a page with a flame graph, the hottest functions with source and
 /// disassembly, the branches that are hardest to predict, loops, calls over time, and how good the trace was. With --compare, it
 /// also has the difference to another capture, or to another window: as a flame graph, by function and by line. The page needs
-/// nothing else and works offline.
+/// nothing else and works offline. Calls over time are left out where filters choose some of the execution.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Report {
@@ -55,6 +56,9 @@ pub struct Report {
     window: WindowArgs,
 
     #[command(flatten)]
+    filter: FilterArgs,
+
+    #[command(flatten)]
     output: OutputArgs,
 }
 
@@ -62,6 +66,7 @@ const EXAMPLES: &str = "Examples:
   backsight report capture/ --source src/ -o report.html
   backsight report capture/ --image program.elf --weight cycles -o report.html
   backsight report capture/ --from 3s --to 4s -o spike.html
+  backsight report capture/ --function parse -o parse.html
   backsight report good/ --compare bad/ -o difference.html";
 
 /// What was recorded, where the capture says it; else its name without the folders around it.
@@ -81,10 +86,15 @@ pub fn run(command: &Report) -> Result {
     command.compare.check(&command.capture)?;
     let inputs = command.capture.inputs(&command.images).and(&command.compare.compare);
     let mut output = Output::open(path, &inputs)?;
-    let options = CountOptions { timeline: command.slices, ..CountOptions::default() };
+    let filter = command.filter.options();
+    let is_filtered = filter.is_selective();
+    // Calls over time are those of the whole execution.
+    let timeline = if is_filtered { 0 } else { command.slices };
+    let options = CountOptions { timeline, filter, ..CountOptions::default() };
     let counting = Counting { images: &command.images, options, threads: command.threads, quiet };
     let Counted { profile, capture, facts: decoded, is_damaged } =
         counting.count(&command.capture, &command.window)?;
+    command.filter.check_counted(&profile)?;
     check(&profile, command.weight)?;
     let other = command.compare.other(&command.capture, &command.window);
     let other = other.map(|(arguments, window)| Other::count(counting, &arguments, &window)).transpose()?;
@@ -92,6 +102,7 @@ pub fn run(command: &Report) -> Result {
         ("Capture".to_owned(), capture.name().to_owned()),
         ("Made by".to_owned(), format!("backsight {}", env!("BACKSIGHT_VERSION"))),
     ];
+    facts.extend(is_filtered.then(|| ("Chosen".to_owned(), command.filter.words())));
     facts.extend(decoded);
     facts.extend(profile.modules.iter().map(|module| {
         let id = module.build_id().map_or(String::new(), |id| format!(", build identifier {id}"));

@@ -1,5 +1,7 @@
 //! What is listed of an execution: filters, limits, calls, and what is said about it.
 
+use std::collections::BTreeSet;
+
 use backsight_testing::repository;
 use serde_json::Value;
 
@@ -113,6 +115,60 @@ fn what_happens_inside_calls_of_a_function_is_the_same_everywhere() {
         let counted = line(&format!("profile {capture} --function program --last 700")).done().out;
         assert!(counted.starts_with(&format!("{} instructions in ", last.len())), "{counted}");
     }
+}
+
+#[test]
+fn packets_of_a_function_are_those_that_report_something_of_it() {
+    let calls = repository().join("testdata/captures/calls-aarch64").display().to_string();
+    let indexes = |text: &str| -> BTreeSet<u64> {
+        let lines = line(&format!("{text} --format json --quiet")).done().out;
+        let json = lines.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        json.map(|object| object["index"].as_u64().expect("a number")).collect()
+    };
+    for capture in [riscv(), calls] {
+        let (packets, all) = (indexes(&format!("packets {capture}")), indexes(&format!("flow {capture}")));
+        for function in ["ackermann", "program"] {
+            for window in ["", "--last 3000", "--from #500 --to #2000"] {
+                let wanted = indexes(&format!("flow {capture} --function {function} {window}"));
+                let listed = indexes(&format!("packets {capture} --function {function} {window}"));
+                let what = format!("{capture} {function} {window}");
+                assert!(listed.is_superset(&wanted) && listed.is_subset(&packets), "{what}");
+                let others: Vec<_> =
+                    listed.iter().filter(|index| all.contains(index) && !wanted.contains(index)).collect();
+                assert!(others.is_empty(), "{what}: {others:?}");
+                assert!(!wanted.is_empty() && listed.len() < packets.len(), "{what}");
+            }
+        }
+        let text = line(&format!("packets {capture} --function ackermann")).done();
+        assert!(text.out.starts_with("# ") && text.err.contains("of --function ackermann"), "{}", text.err);
+        let limited = line(&format!("packets {capture} --function ackermann --limit 3 --format json")).done();
+        assert_eq!(limited.out.lines().count(), 3);
+        line(&format!("packets {capture} --function nobody")).could_not("nobody");
+    }
+}
+
+#[test]
+fn a_thread_is_chosen_by_its_number_and_a_context_by_its_identifier() {
+    let calls = repository().join("testdata/captures/calls-aarch64").display().to_string();
+    let pcs = |options: &str| line(&format!("flow {calls} --format pcs --quiet {options}")).done().out;
+    let all = pcs("");
+    assert!(!all.is_empty());
+    assert_eq!(
+        [pcs("--thread 12210"), pcs("--context 12210"), pcs("--context 5 --thread 12210")],
+        [(); 3].map(|()| all.clone())
+    );
+    assert_eq!(pcs("--thread 7"), "");
+    let counted = |options: &str| line(&format!("profile {calls} {options}")).done().out;
+    assert_eq!(counted("--thread 12210").lines().next(), counted("").lines().next());
+    line(&format!("profile {calls} --thread 7")).could_not("--thread");
+    let packets =
+        |options: &str| line(&format!("packets {calls} --quiet --format json {options}")).done().out;
+    assert!(packets("--thread 12210").lines().count() > 100);
+    assert_eq!(packets("--thread 7"), "");
+    let scratch = Scratch::new();
+    let report = scratch.path("report.html").display().to_string();
+    line(&format!("report {calls} --function ackermann -o {report}")).done();
+    assert!(std::fs::read_to_string(report).expect("a report").contains("--function ackermann"));
 }
 
 #[test]

@@ -193,8 +193,7 @@ impl Counter<'_> {
             // The first hart has not run yet: it is this one.
             None if is_unused => {
                 self.hart.number = number;
-                let code = self.functions.code();
-                self.filter.iter_mut().for_each(|(filter, _)| filter.turn_to(number, code));
+                self.filter.iter_mut().for_each(|(filter, _)| filter.turn_to(number));
                 self.threads.iter_mut().for_each(|thread| thread.hart = number);
                 return;
             }
@@ -204,8 +203,7 @@ impl Counter<'_> {
                 hart
             }
         };
-        let code = self.functions.code();
-        self.filter.iter_mut().for_each(|(filter, _)| filter.turn_to(number, code));
+        self.filter.iter_mut().for_each(|(filter, _)| filter.turn_to(number));
         self.paths.iter_mut().for_each(PathCounter::forget);
         self.events.iter_mut().for_each(EventCounter::lose);
         self.sampler.iter_mut().for_each(WindowSampler::lose);

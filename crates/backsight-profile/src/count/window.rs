@@ -19,13 +19,13 @@ impl InWindow for Counter<'_> {
     }
 
     fn before(&mut self, item: Item<'_, Event>) {
-        let (hart, code) = (item.sub_source, self.functions.code());
+        let hart = item.sub_source;
         if let Some((filter, _)) = &mut self.filter
             && !matches!(item.value, Event::Context(..) | Event::Timestamp { .. })
         {
-            filter.turn_to(hart, code);
+            filter.turn_to(hart);
             filter.wants(&item.value);
-            filter.turn_to(self.hart.number, code);
+            filter.turn_to(self.hart.number);
         }
         match item.value {
             Event::Context(..) => self.push(item.sub_source, &item.value),
@@ -46,13 +46,12 @@ impl InWindow for Counter<'_> {
     }
 
     fn resume(&mut self, known: &KnownCalls<'_>) {
-        let code = self.functions.code();
         if let Some((filter, _)) = &mut self.filter {
             for hart in known.harts() {
-                filter.turn_to(hart, code);
+                filter.turn_to(hart);
                 filter.resume(known);
             }
-            filter.turn_to(self.hart.number, code);
+            filter.turn_to(self.hart.number);
         }
     }
 

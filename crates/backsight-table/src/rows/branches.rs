@@ -182,6 +182,13 @@ impl Follow for Branches<'_> {
         self.tracker.event(&item.value, &self.names.code);
     }
 
+    /// It says where a branch went that was wanted.
+    fn beside(&mut self, item: &Item<'_, Event>, rows: &mut Vec<BranchRow>) {
+        let Event::Range(range) = item.value else { return self.event(item, rows) };
+        self.tracker.turn_to(item.sub_source);
+        self.arrive(Some(range.start), rows);
+    }
+
     fn enter(&mut self, window: Window) {
         enter(&mut self.names, &mut self.tracker, window);
     }

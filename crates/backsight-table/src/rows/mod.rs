@@ -12,6 +12,7 @@ mod packets;
 mod ranges;
 mod sources;
 
+use backsight::calls::KnownCalls;
 use backsight::core::{Address, AddressSpace};
 use backsight::image::Window;
 use backsight::{Event, Item, Source};
@@ -20,6 +21,7 @@ use crate::data::ColumnData;
 use crate::table::Field;
 use crate::texts::{TextId, Texts};
 use crate::tracker::Now;
+use crate::window::known_before;
 
 pub(crate) use blocks::{Block, Blocks, Distances, MOST_BLOCKS};
 pub(crate) use branches::{Branches, Pending};
@@ -49,6 +51,30 @@ pub(crate) trait Rows {
 pub(crate) trait Follow: Rows {
     /// Takes what happened next.
     fn event(&mut self, item: &Item<'_, Event>, rows: &mut Vec<Self::Row>);
+
+    /// Takes note of what comes before a window. The rows are dropped.
+    fn before(&mut self, item: &Item<'_, Event>, rows: &mut Vec<Self::Row>) {
+        if let Some(event) = known_before(&item.value) {
+            self.event(&item.with(event), rows);
+        }
+    }
+
+    /// Takes note of what happened next, and is not wanted.
+    fn beside(&mut self, item: &Item<'_, Event>, rows: &mut Vec<Self::Row>) {
+        if !matches!(item.value, Event::Range(_)) {
+            let before = rows.len();
+            self.event(item, rows);
+            rows.truncate(before);
+        }
+    }
+
+    /// Does it have to know the calls under way where a window begins?
+    fn needs_calls(&self) -> bool {
+        false
+    }
+
+    /// These are under way there.
+    fn resume(&mut self, _known: &KnownCalls<'_>) {}
 
     /// What follows happened in this span of time, and code is as it was then. No rows are gathered at the moment.
     fn enter(&mut self, window: Window);

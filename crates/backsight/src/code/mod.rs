@@ -111,6 +111,12 @@ impl<'c> SourceCode<'c> {
         self.code.processes.context_id(context)
     }
 
+    /// The thread that runs in a context, by the number that the operating system gave to it; or the one that all of the trace belongs to.
+    pub fn thread_number(&self, context: Option<&Context>) -> Option<u64> {
+        let number = || self.code.processes.thread_number(self.context_id(context?)?);
+        self.seen.thread.or_else(number)
+    }
+
     /// What says how code was at the time, if that can be said.
     fn over_time(&self) -> Option<(&'c OverTime, (Moment<'c>, Window))> {
         let over_time = self.code.over_time.as_ref()?;

@@ -55,6 +55,14 @@ impl Processes {
         matches!(self.layout, Some(Tid | AsidTid | Nothing) | None)
     }
 
+    /// The thread that a context ID stands for, where it stands for one.
+    pub fn thread_number(&self, id: u64) -> Option<u64> {
+        match self.layout {
+            Some(ContextIdLayout::AsidTid) => Some(id >> 8).filter(|&thread| thread != 0),
+            _ => Some(id).filter(|_| self.names_threads()),
+        }
+    }
+
     /// What a context ID stands for, in words.
     pub fn thread_name(&self, id: u64) -> String {
         match self.layout {

@@ -173,6 +173,7 @@ impl Consumer<Event> for ExecutionWriter<'_> {
     }
 
     fn begin_window(&mut self) {
+        self.listed = 0;
         self.harts.iter_mut().filter_map(|hart| hart.calls.as_mut()).for_each(CallLines::begin_window);
     }
 

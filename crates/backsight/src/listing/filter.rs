@@ -3,7 +3,7 @@
 use std::ops;
 use std::sync::Arc;
 
-use backsight_core::{Address, AddressSpace};
+use backsight_core::{Address, AddressSpace, Context};
 use backsight_flow::{Event, HardwareEvent, Range};
 use backsight_image::{Code, Image, Module};
 use backsight_isa::{Class, Flags};
@@ -11,7 +11,7 @@ use backsight_isa::{Class, Flags};
 use super::instructions::steps;
 use crate::calls::{Functions, KnownCalls, ShadowStack, Stay};
 use crate::near_names::no_function;
-use crate::{Error, Result, SourceCode};
+use crate::{Capture, Error, Result, SourceCode};
 
 /// Which part of the execution is wanted. What is left empty takes everything; instructions are wanted that one of
 /// `ranges`, `functions` and `modules` holds.
@@ -23,14 +23,37 @@ pub struct FilterOptions {
     pub functions: Vec<String>,
     /// Instructions of these files: their names, with or without the path.
     pub modules: Vec<String>,
-    /// What ran with these context IDs.
+    /// What ran with these context IDs, or in one of `threads`.
     pub contexts: Vec<u64>,
+    /// What these threads did, by the numbers that the operating system gave to them.
+    pub threads: Vec<u64>,
 }
 
 impl FilterOptions {
     /// Is anything left out?
     pub fn is_selective(&self) -> bool {
-        !self.is_anywhere() || !self.contexts.is_empty()
+        !self.is_anywhere() || !self.takes_everybody()
+    }
+
+    /// Refuses threads of a capture that does not tell them apart.
+    ///
+    /// # Errors
+    /// If its context IDs are those of processes; if its code cannot be read.
+    pub fn check(&self, capture: &Capture) -> Result {
+        let mut sources = capture.buffers().iter().flat_map(|buffer| buffer.sources());
+        let is_one = sources.any(|source| source.thread().is_some());
+        match self.threads.is_empty() || is_one || capture.code()?.names_threads() {
+            true => Ok(()),
+            false => {
+                let why = "threads are not told apart: its context IDs are those of processes, by which --context chooses";
+                Err(Error::Absent(format!("{}: {why}", capture.name())))
+            }
+        }
+    }
+
+    /// Does it not matter who executes?
+    fn takes_everybody(&self) -> bool {
+        self.contexts.is_empty() && self.threads.is_empty()
     }
 
     fn is_anywhere(&self) -> bool {
@@ -45,23 +68,35 @@ pub struct Filter<'c> {
     anywhere: bool,
     /// Functions whose calls are wanted with all that happens in them.
     functions: Arc<[ops::Range<u64>]>,
-    /// The calls of the hart, where they are followed.
-    calls: Option<Box<ShadowStack<'c>>>,
-    /// Those of other harts, and which hart this is.
-    others: Vec<(u16, Box<ShadowStack<'c>>)>,
+    /// What it knows of the hart whose events come, and which one that is.
+    now: OfHart<'c>,
     hart: u16,
+    /// The same of other harts.
+    others: Vec<(u16, OfHart<'c>)>,
     /// Apart from each other, by address.
     addresses: Vec<ops::Range<u64>>,
+    /// Who is wanted; nobody: everybody.
     contexts: Vec<u64>,
-    context: Option<u64>,
+    threads: Vec<u64>,
+    /// The code that says which thread a context is of.
+    code: Option<SourceCode<'c>>,
     /// Harts that are wanted; none: all.
     harts: Vec<u16>,
+}
+
+/// What a filter has to know of a hart.
+#[derive(Clone, Debug)]
+struct OfHart<'c> {
+    /// The calls under way, where they are followed.
+    calls: Option<Box<ShadowStack<'c>>>,
+    /// Is what runs wanted, by its context?
+    is_chosen: bool,
 }
 
 /// What a filter remembers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Remembered {
-    context: Option<u64>,
+    is_chosen: bool,
 }
 
 impl<'c> Filter<'c> {
@@ -82,11 +117,12 @@ impl<'c> Filter<'c> {
             anywhere: options.is_anywhere(),
             addresses: apart(addresses),
             functions: apart(functions).into(),
-            calls: None,
-            others: Vec::new(),
+            now: OfHart { calls: None, is_chosen: options.takes_everybody() },
             hart: 0,
+            others: Vec::new(),
             contexts: options.contexts.clone(),
-            context: None,
+            threads: options.threads.clone(),
+            code: None,
             harts: Vec::new(),
         })
     }
@@ -95,14 +131,34 @@ impl<'c> Filter<'c> {
     /// instructions are.
     #[must_use]
     pub fn following(self, code: SourceCode<'c>) -> Self {
-        let new = || Box::new(ShadowStack::new(code).marking(Arc::clone(&self.functions)));
-        let calls = (!self.functions.is_empty()).then(new);
-        Self { calls, ..self }
+        let filter = Self { code: Some(code), ..self };
+        Self { now: filter.met(), ..filter }
+    }
+
+    /// What is known of a hart before its first event.
+    fn met(&self) -> OfHart<'c> {
+        let new = |code| Box::new(ShadowStack::new(code).marking(Arc::clone(&self.functions)));
+        let calls = self.code.filter(|_| !self.functions.is_empty()).map(new);
+        OfHart { calls, is_chosen: self.chooses(None) }
+    }
+
+    /// Is what runs in a context wanted?
+    fn chooses(&self, context: Option<&Context>) -> bool {
+        if self.contexts.is_empty() && self.threads.is_empty() {
+            return true;
+        }
+        let number = context.and_then(|context| match &self.code {
+            Some(code) => code.context_id(context),
+            None => context.context_id,
+        });
+        let thread = self.code.and_then(|code| code.thread_number(context));
+        number.is_some_and(|number| self.contexts.contains(&number))
+            || thread.is_some_and(|thread| self.threads.contains(&thread))
     }
 
     /// Does it follow calls? Then it has to see everything that happens, and to know the calls under way where it begins.
     pub const fn follows_calls(&self) -> bool {
-        self.calls.is_some()
+        self.now.calls.is_some()
     }
 
     /// The functions whose calls are wanted.
@@ -122,40 +178,45 @@ impl<'c> Filter<'c> {
     }
 
     /// What happens next is of this hart.
-    pub fn turn_to(&mut self, hart: u16, code: SourceCode<'c>) {
-        if hart == self.hart {
-            return;
+    #[inline]
+    pub fn turn_to(&mut self, hart: u16) {
+        if hart != self.hart {
+            self.change_hart(hart);
         }
-        let before = std::mem::replace(&mut self.hart, hart);
-        let Some(calls) = self.calls.take() else { return };
-        self.others.push((before, calls));
+    }
+
+    #[cold]
+    fn change_hart(&mut self, hart: u16) {
         let known = self.others.iter().position(|(number, _)| *number == hart);
-        self.calls = match known {
-            Some(known) => Some(self.others.swap_remove(known).1),
-            None => Some(Box::new(ShadowStack::new(code).marking(Arc::clone(&self.functions)))),
+        let next = match known {
+            Some(known) => self.others.swap_remove(known).1,
+            None => self.met(),
         };
+        let before = std::mem::replace(&mut self.now, next);
+        self.others.push((std::mem::replace(&mut self.hart, hart), before));
     }
 
     /// The code is not what it was.
     pub fn set_code(&mut self, code: SourceCode<'c>) {
-        let others = self.others.iter_mut().map(|(_, calls)| calls);
-        self.calls.iter_mut().chain(others).for_each(|calls| calls.set_code(code));
+        self.code = self.code.map(|_| code);
+        let all = self.others.iter_mut().map(|(_, other)| other).chain([&mut self.now]);
+        all.filter_map(|hart| hart.calls.as_mut()).for_each(|calls| calls.set_code(code));
     }
 
     /// What comes next of the thread may be on another hart. `is_lost`: the last thing that happened was that something is missing.
     pub(super) fn pause(&mut self, is_lost: bool) {
         let ignored = &mut |_: &Functions<'_>, _: &Stay| {};
-        self.calls.iter_mut().for_each(|calls| calls.pause(is_lost, ignored));
+        self.now.calls.iter_mut().for_each(|calls| calls.pause(is_lost, ignored));
     }
 
     /// These calls of the hart are under way.
     pub fn resume(&mut self, known: &KnownCalls<'_>) {
-        self.calls.iter_mut().for_each(|calls| known.resume(self.hart, calls));
+        self.now.calls.iter_mut().for_each(|calls| known.resume(self.hart, calls));
     }
 
     /// Is a call under way of a function that it names?
     pub fn is_inside(&self) -> bool {
-        self.calls.as_ref().is_some_and(|calls| calls.is_inside())
+        self.now.calls.as_ref().is_some_and(|calls| calls.is_inside())
     }
 
     /// The same for some harts of a source only; none: all.
@@ -166,7 +227,7 @@ impl<'c> Filter<'c> {
 
     /// Is everything of the harts that are wanted?
     pub fn takes_all(&self) -> bool {
-        self.anywhere && self.contexts.is_empty()
+        self.anywhere && self.contexts.is_empty() && self.threads.is_empty()
     }
 
     /// Is anything of this hart wanted?
@@ -177,9 +238,9 @@ impl<'c> Filter<'c> {
     /// Takes note of an event, and says whether it is wanted. Of a range, some part may be: see [`Filter::parts`].
     pub fn wants(&mut self, event: &Event) -> bool {
         if let Event::Context(context, _) = event {
-            self.context = context.context_id;
+            self.now.is_chosen = self.chooses(Some(context));
         }
-        if let Some(calls) = &mut self.calls {
+        if let Some(calls) = &mut self.now.calls {
             calls.push(event, &mut |_| {});
         }
         let is_edge = matches!(event, Event::StartOfTrace | Event::EndOfTrace { .. });
@@ -202,17 +263,17 @@ impl<'c> Filter<'c> {
 
     /// What it remembers of what came before, as far as that decides what is wanted.
     pub fn remembered(&self) -> Remembered {
-        Remembered { context: self.context.filter(|_| !self.contexts.is_empty()) }
+        Remembered { is_chosen: self.now.is_chosen }
     }
 
     /// Goes on as another filter of the same options that remembered this.
-    pub fn remember(&mut self, Remembered { context }: Remembered) {
-        self.context = context;
+    pub fn remember(&mut self, Remembered { is_chosen }: Remembered) {
+        self.now.is_chosen = is_chosen;
     }
 
     /// Is what runs now wanted, by its context?
-    pub fn wants_now(&self) -> bool {
-        self.contexts.is_empty() || self.context.is_some_and(|context| self.contexts.contains(&context))
+    pub const fn wants_now(&self) -> bool {
+        self.now.is_chosen
     }
 
     /// Is this address wanted?

@@ -25,6 +25,7 @@
 
 mod back;
 mod calls;
+mod chosen;
 mod entries;
 mod file;
 mod file_calls;
@@ -46,6 +47,7 @@ mod windowed;
 mod write;
 
 pub use calls::ThreadCalls;
+pub use chosen::Chosen;
 pub use file::IndexProblem;
 pub use find::{Hit, Wanted};
 pub use identity::Identity;

@@ -20,6 +20,9 @@ pub trait InWindow {
     /// [needs all](InWindow::needs_all).
     fn before(&mut self, _item: Item<'_, Event>) {}
 
+    /// Takes note of what is in the window, and is not [wanted](super::Chosen).
+    fn beside(&mut self, _item: Item<'_, Event>) {}
+
     /// Does it have to see everything that comes before the window since the nearest point?
     fn needs_all(&self) -> bool {
         false

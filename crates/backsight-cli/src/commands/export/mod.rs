@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, ValueEnum};
 
+use super::flow::FilterArgs;
 use crate::args::{CaptureArgs, ImageArgs, parse_number};
 use crate::window::WindowArgs;
 
@@ -62,7 +63,7 @@ pub struct Export {
     limit: Option<u64>,
 
     /// Read each source until its first timestamp after this one: what comes later is not decoded
-    #[arg(long, value_name = "TIME", value_parser = parse_number, conflicts_with_all = ["from", "to", "last", "around"])]
+    #[arg(long, value_name = "TIME", value_parser = parse_number, conflicts_with_all = ["from", "to", "last", "around", "range", "function", "module", "context", "thread"])]
     until: Option<u64>,
 
     /// How pages of Parquet are compressed, where that saves something; `snappy` if nothing is said
@@ -76,6 +77,9 @@ pub struct Export {
 
     #[command(flatten)]
     window: WindowArgs,
+
+    #[command(flatten)]
+    chosen: FilterArgs,
 
     /// No summary, no progress, no warnings
     #[arg(long, short)]
@@ -97,6 +101,7 @@ const EXAMPLES: &str = "Examples:
   backsight export boards/*/capture --table all --parquet fleet
   backsight export capture/ --columns start,function --where \"function in ('read', 'write')\" --arrow - | python3 -c '…'
   backsight export capture/ --table ranges --from 3.2s --to 3.3s --arrow spike.arrow
+  backsight export capture/ --table all --function parse --parquet parse
   backsight export capture/ --table all --describe";
 
 /// Says how to get a program that can do it.

@@ -36,11 +36,12 @@ fn tables(names: &[String], has_window: bool) -> Result<Vec<Table>> {
     Ok(names.iter().map(|name| name.parse()).collect::<backsight_table::Result<_>>()?)
 }
 
-/// The window that is wanted, if it is not everything.
+/// What is wanted, if it is not everything.
 fn part(command: &Export) -> Option<Part> {
-    let (window, quiet) = (command.window.clone(), command.quiet);
-    command.window.is_given().then(|| Part {
-        words: window.words(),
+    let (window, quiet, filter) = (command.window.clone(), command.quiet, command.chosen.options());
+    (command.window.is_given() || filter.is_selective()).then(|| Part {
+        words: [window.words(), command.chosen.words()].join(" "),
+        filter,
         window_of: Arc::new(move |moments, decode, source| window.of(moments, decode, source)),
         index_of: Arc::new(move |path, capture| index_file::find(path, capture, quiet)),
     })
@@ -106,8 +107,10 @@ fn write(command: &Export, queries: Vec<Query>) -> Result {
         return Err(Failure::new(format!("--image {}: there is no such file", image.file.display())));
     }
     let unknown = RefCell::new(command.capture.id.clone());
+    let chosen = command.chosen.options();
     let open = |path: &Path| {
         let capture = command.capture.at(path).open_as(&command.images)?;
+        chosen.check(&capture)?;
         let here = command.capture.unknown_ids(&capture);
         unknown.borrow_mut().retain(|id| here.contains(id));
         Ok(capture)

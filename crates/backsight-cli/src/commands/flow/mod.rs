@@ -16,6 +16,7 @@ use backsight::listing::{
     MessageWriter, Printable, Style, ThreadCalls,
 };
 use backsight::{Capture, Source};
+use backsight_profile::Profile;
 use clap::{Args, ValueEnum};
 
 use crate::args::{CaptureArgs, ImageArgs, OutputArgs, parse_number, parse_range};
@@ -168,6 +169,10 @@ pub struct FilterArgs {
     #[arg(long, value_name = "ID", help_heading = "Filters", value_parser = parse_number)]
     context: Vec<u64>,
 
+    /// Only what this thread did, by the number that the operating system gave to it; may be given several times
+    #[arg(long, value_name = "NUMBER", help_heading = "Filters", value_parser = parse_number)]
+    thread: Vec<u64>,
+
     /// What it was is a window now
     #[arg(long, hide = true, value_name = "FROM..TO", value_parser = parse_time)]
     time: Option<Infallible>,
@@ -181,9 +186,31 @@ impl FilterArgs {
             functions: self.function.clone(),
             modules: self.module.clone(),
             contexts: self.context.clone(),
+            threads: self.thread.clone(),
         }
     }
+
+    /// Refuses a profile in which nothing is that they ask for.
+    pub fn check_counted(&self, profile: &Profile) -> Result {
+        match profile.totals.instructions == 0 && self.options().is_selective() {
+            true => Err(Failure::new(format!("nothing that was executed is what {FILTERS} ask for"))),
+            false => Ok(()),
+        }
+    }
+
+    /// What they ask for, in words.
+    pub fn words(&self) -> String {
+        let range = self.range.iter().map(|range| format!("--range {:#x}..{:#x}", range.start, range.end));
+        let function = self.function.iter().map(|name| format!("--function {name}"));
+        let module = self.module.iter().map(|name| format!("--module {name}"));
+        let context = self.context.iter().map(|id| format!("--context {id:#x}"));
+        let thread = self.thread.iter().map(|number| format!("--thread {number}"));
+        range.chain(function).chain(module).chain(context).chain(thread).collect::<Vec<_>>().join(" ")
+    }
 }
+
+/// The filters, as messages name them.
+pub const FILTERS: &str = "--range, --function, --module, --context and --thread";
 
 /// What ran between two times is a window.
 fn parse_time(text: &str) -> std::result::Result<Infallible, String> {
@@ -262,6 +289,7 @@ pub fn run(command: &Flow) -> Result {
     let quiet = command.output.quiet;
     let capture = command.capture.open(&command.images, quiet)?;
     command.check_architecture(&capture)?;
+    command.filter.options().check(&capture)?;
     let path = command.output.output.as_deref();
     let inputs = command.capture.inputs(&command.images);
     let output = match command.format {

@@ -81,10 +81,11 @@ pub(super) fn list(
         match (relation, &item.value) {
             (Ordering::Equal, _) => writer.item(item),
             (Ordering::Greater, _) => return ControlFlow::Break(()),
-            (Ordering::Less, Event::Range(_)) => return ControlFlow::Continue(()),
+            (Ordering::Less, Event::Range(_)) if !writer.keeps_calls() => return ControlFlow::Continue(()),
             (Ordering::Less, _) => {
                 writer.item(item);
                 writer.text().into_iter().for_each(Vec::clear);
+                writer.begin_window();
             }
         }
         writer.text().into_iter().for_each(|line| text.append(line));

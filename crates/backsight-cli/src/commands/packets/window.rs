@@ -1,7 +1,7 @@
-//! `packets --from`, `--to`, `--last` and `--around`: the packets between two moments.
+//! `packets --from`, `--to`, `--last` and `--around`: the packets between two moments; and those of what filters choose.
 
 use backsight::decode::Consumer;
-use backsight::listing::{PacketWriter, Printable};
+use backsight::listing::{Filter, PacketWriter, Printable};
 use backsight::protocol::Kinds;
 use backsight::{Capture, Item, Packet};
 
@@ -24,11 +24,17 @@ pub(super) fn list(command: &Packets, capture: &Capture, mut output: Output) -> 
     let several = arguments.chooses_several(capture);
     let (mut windows, mut kinds) = (Windows::default(), Kinds::default());
     let (mut left, mut last_buffer) = (command.limit, None);
+    let (chosen, code) = (command.filter.options(), capture.code()?);
     for (source, window) in command.window.of_sources(&moments, &decode)? {
         let Some(positions) = moments.positions_of(&decode, &source, window)? else { continue };
         if left == Some(0) {
             break;
         }
+        let of = match (chosen.is_selective(), command.window.is_given()) {
+            (false, _) => Positions(&positions).to_string(),
+            (true, true) => format!("of {} {}", command.filter.words(), Positions(&positions)),
+            (true, false) => format!("of {}", command.filter.words()),
+        };
         let name = source.buffer().to_owned();
         if command.names_buffers(several) && last_buffer.replace(name.clone()).is_none_or(|last| last != name)
         {
@@ -36,9 +42,7 @@ pub(super) fn list(command: &Packets, capture: &Capture, mut output: Output) -> 
         }
         if command.format().is_some_and(|format| format != backsight::listing::PacketFormat::Json) {
             let (name, id) = (source.name(), source.id());
-            output.put(|out| {
-                writeln!(out, "# {} ({id}): packets {}", Printable(name), Positions(&positions))
-            })?;
+            output.put(|out| writeln!(out, "# {} ({id}): packets {}", Printable(name), Printable(&of)))?;
         }
         let mut listed = Listed {
             writer: command.format().map(|format| PacketWriter::new(format).name_buffers(several)),
@@ -48,19 +52,26 @@ pub(super) fn list(command: &Packets, capture: &Capture, mut output: Output) -> 
             output: &mut output,
             failure: None,
         };
-        let accounting = moments.take_packets(capture.packets(), &source, positions.clone(), &mut listed)?;
+        let accounting = match chosen.is_selective() {
+            false => moments.take_packets(capture.packets(), &source, positions, &mut listed)?,
+            true => {
+                let filter = Filter::new(&chosen, || code.of(&source))?;
+                let decodes = (capture.packets(), decode.clone());
+                moments.take_chosen_packets(decodes, &source, (window, filter), &mut listed)?
+            }
+        };
         left = listed.left;
         let packets = listed.packets;
         if let Some(failure) = listed.failure {
             return Err(failure);
         }
-        windows.add_packets(&source, &positions, (packets, accounting), quiet);
+        windows.add_packets(&source, &of, (packets, accounting), quiet);
     }
     if command.format().is_none() {
         write_kinds(&kinds, &mut output)?;
     }
     let is_limited = left == Some(0);
-    if !is_limited {
+    if !is_limited && command.window.is_given() {
         windows.finish(&command.window, capture)?;
     }
     output.finish()?;

@@ -41,6 +41,7 @@ impl Counting<'_> {
     pub fn count(&self, arguments: &CaptureArgs, window: &WindowArgs) -> Result<Counted> {
         let capture = arguments.open(self.images, self.quiet)?;
         arguments.check_buffers(&capture)?;
+        self.options.filter.check(&capture)?;
         let (profile, facts, is_damaged) = match window.is_given() {
             true => self.windows(arguments, window, &capture)?,
             false => self.whole(arguments, &capture)?,
