@@ -7,7 +7,8 @@ use backsight::moments::{Identity, Index, Moment};
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let identity = Identity::default();
     // A good sum, so that more than the sum is looked at.
-    let mut sealed = [&b"bsindex\x02"[..], &[0; 16], data].concat();
+    let header = Index::default().to_bytes(identity)[..24].to_vec();
+    let mut sealed = [&header[..], data].concat();
     let mut sum = flate2::Crc::new();
     sum.update(&sealed);
     sealed.extend(sum.sum().to_le_bytes());

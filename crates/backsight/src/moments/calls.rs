@@ -116,6 +116,12 @@ impl<'c> HartStacks<'c> {
         }
     }
 
+    /// Calls around the one that goes on, on the hart that ran last.
+    pub fn depth(&self) -> Option<usize> {
+        let (_, stack) = self.harts.get(self.current)?;
+        stack.depth()
+    }
+
     /// Keeps what is known. `None`: there is no room for that now.
     pub fn save(&mut self, saver: &mut CallSaver) -> Option<Box<[HartCalls]>> {
         saver.spend(self.harts.len().saturating_sub(1))?;

@@ -21,7 +21,7 @@ use super::index::{Index, Point, SourceIndex};
 use super::place::{Contexts, Place};
 use crate::decode::{Cut, Seek};
 
-const MAGIC: [u8; 8] = *b"bsindex\x03";
+const MAGIC: [u8; 8] = *b"bsindex\x04";
 
 /// Why a file is no index of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -341,7 +341,7 @@ mod tests {
     use super::*;
     use crate::calls::saved::{CallSite, HartCalls, NONE, SavedCall, SavedCalls, SavedStack};
     use crate::calls::{Clock, Departure};
-    use crate::moments::sums::{Counts, Part, Sums};
+    use crate::moments::sums::{Counts, FunctionCounts, Part, Sums};
 
     fn index() -> Index {
         let point = |number: u64| {
@@ -394,13 +394,26 @@ mod tests {
         };
         let sites = vec![site(0x1000), site(0xFFFF_FFFF_8000_0000)];
         let calls = SavedCalls { sites, calls: vec![call(NONE, 0, 3), call(0, 1, 50)] };
+        let counted = |function: u32, number: u64| FunctionCounts {
+            function,
+            entered: number - 1,
+            instructions: number * 1_000,
+        };
         let counts = |number: u64| Counts {
             exceptions: number % 3,
             gaps: number / 2,
+            breaks: number,
+            messages: 7 * number,
             contexts: vec![(3, number), (0x1_0000_0000, 1)],
-            functions: (0..number as u32 % 3).map(|function| (function, number + 7)).collect(),
+            functions: (0..number as u32 % 3).map(|function| counted(function, number)).collect(),
         };
-        let parts = (1..5).map(|number| Part { end: number * 350_000, counts: counts(number) }).collect();
+        let part = |number: u64| Part {
+            end: number * 350_000,
+            time: (number != 2).then_some(7_000 - number),
+            depths: (number, number * 3),
+            counts: counts(number),
+        };
+        let parts = (1..5).map(part).collect();
         let sums = Sums { functions: vec![0x5000, 0x4000, 0xFFFF_FFFF_8000_0000], parts };
         let one = SourceIndex {
             buffer: "ETB_0".to_owned(),

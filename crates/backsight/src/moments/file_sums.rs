@@ -3,7 +3,7 @@
 use std::iter;
 
 use super::file::{MOST_INSTRUCTIONS, Read, Written};
-use super::sums::{Counts, Part, Sums};
+use super::sums::{Counts, FunctionCounts, Part, Sums};
 
 impl Written {
     pub(super) fn sums(&mut self, Sums { functions, parts }: &Sums) {
@@ -14,26 +14,31 @@ impl Written {
             last = start;
         }
         self.number(parts.len() as u64);
-        let mut end = 0;
-        for part in parts {
-            let Counts { exceptions, gaps, contexts, functions } = &part.counts;
-            self.number(part.end - end);
-            end = part.end;
-            self.number(*exceptions);
-            self.number(*gaps);
-            self.times(contexts.iter().copied());
-            self.times(functions.iter().map(|&(number, times)| (number.into(), times)));
-        }
-    }
-
-    /// Sorted keys, by their distances, and how often.
-    fn times(&mut self, list: impl ExactSizeIterator<Item = (u64, u64)>) {
-        self.number(list.len() as u64);
-        let mut last = 0;
-        for (key, times) in list {
-            self.number(key - last);
-            self.number(times);
-            last = key;
+        let (mut end, mut last_time) = (0, 0);
+        for Part { end: part_end, time, depths, counts } in parts {
+            let Counts { exceptions, gaps, breaks, messages, contexts, functions } = counts;
+            self.number(part_end - end);
+            end = *part_end;
+            self.optional(time.map(|time| time.wrapping_sub(last_time)));
+            last_time = time.unwrap_or(last_time);
+            for number in [depths.0, depths.1, *exceptions, *gaps, *breaks, *messages] {
+                self.number(number);
+            }
+            self.number(contexts.len() as u64);
+            let mut last = 0;
+            for &(id, times) in contexts {
+                self.number(id - last);
+                self.number(times);
+                last = id;
+            }
+            self.number(functions.len() as u64);
+            let mut last = 0;
+            for &FunctionCounts { function, entered, instructions } in functions {
+                self.number(u64::from(function - last));
+                self.number(entered);
+                self.number(instructions);
+                last = function;
+            }
         }
     }
 
@@ -54,26 +59,30 @@ impl Read<'_> {
         });
         let functions: Vec<u64> = starts.take(count).collect::<Option<_>>()?;
         let count = self.count()?;
-        let (mut parts, mut end) = (Vec::new(), 0_u64);
+        let (mut parts, mut end, mut last_time) = (Vec::new(), 0_u64, 0_u64);
         for _ in 0..count {
             end = end.checked_add(self.number()?).filter(|&end| end <= instructions)?;
-            let (exceptions, gaps) = (self.counted()?, self.counted()?);
-            let contexts = self.times()?;
-            let entered = self.times()?.into_iter().map(|(number, times)| {
-                let number =
-                    u32::try_from(number).ok().filter(|&number| functions.len() > number as usize)?;
-                Some((number, times))
-            });
-            let functions = entered.collect::<Option<_>>()?;
-            parts.push(Part { end, counts: Counts { exceptions, gaps, contexts, functions } });
+            let time = self.optional()?.map(|more| last_time.wrapping_add(more));
+            last_time = time.unwrap_or(last_time);
+            let depths = (self.counted()?, self.counted()?);
+            let (exceptions, gaps, breaks, messages) =
+                (self.counted()?, self.counted()?, self.counted()?, self.counted()?);
+            let contexts = self.list(|read, id| Some((id, read.counted()?)))?;
+            let functions = self.list(|read, number| {
+                let function = u32::try_from(number).ok().filter(|&one| functions.len() > one as usize)?;
+                let (entered, instructions) = (read.counted()?, read.counted()?);
+                Some(FunctionCounts { function, entered, instructions })
+            })?;
+            let counts = Counts { exceptions, gaps, breaks, messages, contexts, functions };
+            parts.push(Part { end, time, depths, counts });
         }
         Some(Sums { functions, parts })
     }
 
-    fn times(&mut self) -> Option<Vec<(u64, u64)>> {
-        let mut last = None;
-        let count = self.count()?;
-        let list = iter::repeat_with(|| {
+    /// What there is for sorted keys, which are written by their distances.
+    fn list<T>(&mut self, mut each: impl FnMut(&mut Self, u64) -> Option<T>) -> Option<Vec<T>> {
+        let (mut last, mut list) = (None, Vec::new());
+        for _ in 0..self.count()? {
             let distance = self.number()?;
             let key = match last {
                 None => distance,
@@ -81,9 +90,9 @@ impl Read<'_> {
                 Some(_) => return None,
             };
             last = Some(key);
-            Some((key, self.counted()?))
-        });
-        list.take(count).collect()
+            list.push(each(self, key)?);
+        }
+        Some(list)
     }
 
     /// How often something was: not so often that sums of it do not fit.

@@ -240,8 +240,9 @@ impl Finder<'_, '_> {
                 false
             }
             (&Wanted::Context(id), Event::Context(context, _)) => {
-                let before = std::mem::replace(&mut self.hart(hart).context, context.context_id);
-                context.context_id == Some(id) && before != Some(id)
+                let now = self.code.context_id(context);
+                let before = std::mem::replace(&mut self.hart(hart).context, now);
+                now == Some(id) && before != Some(id)
             }
             _ => false,
         };

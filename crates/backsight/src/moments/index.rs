@@ -7,7 +7,7 @@ use backsight_flow::{ByPath, Event, PathId, Range};
 
 use super::calls::HartStacks;
 use super::place::{Contexts, Place};
-use super::sums::{Counting, Sums};
+use super::sums::{Counting, PartEnd, Sums};
 use super::windowed::Edge;
 use crate::calls::saved::{CallSaver, HartCalls, SavedCalls};
 use crate::calls::{Functions, KnownCalls, Stay, Stays};
@@ -122,7 +122,9 @@ pub(super) struct Indexer<'c> {
     stacks: Option<HartStacks<'c>>,
     saver: CallSaver,
     /// Counts what happens, where decoding began with the source.
-    counting: Option<Counting>,
+    counting: Option<Counting<'c>>,
+    /// How deep calls went since the last part.
+    depths: Depths,
     /// Ranges of a path that is met for the first time.
     ranges: Vec<Range>,
     /// Instructions of paths, where calls are not known.
@@ -149,6 +151,7 @@ impl<'c> Indexer<'c> {
             stacks: None,
             saver,
             counting: None,
+            depths: Depths::default(),
             ranges,
             instructions,
             distance: 0,
@@ -159,21 +162,32 @@ impl<'c> Indexer<'c> {
     pub fn finish(mut self) -> SourceIndex {
         self.index.is_tail = self.stacks.is_none();
         self.index.end = self.place;
+        let end = self.part_end();
         self.index.calls = Arc::new(self.saver.saved);
-        let sums = self.counting.map(|counting| counting.finish(self.place.instructions));
+        let sums = self.counting.map(|counting| counting.finish(end));
         self.index.sums = sums.unwrap_or_default().into();
         self.index
     }
 }
 
-impl Indexer<'_> {
+impl<'c> Indexer<'c> {
     /// What counts, if the source has one hart.
     #[inline(always)]
-    fn counting_of(&mut self, hart: u16) -> Option<&mut Counting> {
+    fn counting_of(&mut self, hart: u16) -> Option<&mut Counting<'c>> {
         if self.counting.as_mut().is_some_and(|counting| !counting.is_of(hart)) {
             self.counting = None;
         }
         self.counting.as_mut()
+    }
+
+    /// What is known of a part that ends here.
+    fn part_end(&mut self) -> PartEnd {
+        let Self { place, stacks, depths, .. } = self;
+        // The stay that goes on has not been told yet.
+        let now = stacks.as_ref().and_then(HartStacks::depth);
+        now.into_iter().for_each(|depth| depths.add(depth));
+        let depths = std::mem::take(depths).0.unwrap_or_default();
+        PartEnd { instructions: place.instructions, time: place.time, depths }
     }
 
     /// Execution takes a path.
@@ -183,7 +197,7 @@ impl Indexer<'_> {
             && let Some(stack) = stacks.of(hart, self.place.instructions)
         {
             let before = stack.instructions();
-            stack.walk(path, ranges, &mut Unwanted);
+            stack.walk(path, ranges, &mut self.depths);
             self.place.instructions += stack.instructions() - before;
             return;
         }
@@ -197,12 +211,26 @@ impl Indexer<'_> {
     }
 }
 
-/// Nobody wants to know of stays.
-struct Unwanted;
+/// The fewest and the most calls around stays.
+#[derive(Debug, Default)]
+struct Depths(Option<(u64, u64)>);
 
-impl<'i> Stays<'i> for Unwanted {
+impl Depths {
     #[inline(always)]
-    fn take(&mut self, _functions: &Functions<'i>, _stay: &Stay) {}
+    fn add(&mut self, depth: usize) {
+        let depth = depth as u64;
+        let (least, most) = self.0.get_or_insert((depth, depth));
+        (*least, *most) = (depth.min(*least), depth.max(*most));
+    }
+}
+
+impl<'i> Stays<'i> for Depths {
+    #[inline(always)]
+    fn take(&mut self, _functions: &Functions<'i>, stay: &Stay) {
+        if stay.own.instructions > 0 {
+            self.add(stay.depth);
+        }
+    }
 }
 
 fn range_of(item: Item<'_, Event>) -> Option<Range> {
@@ -217,7 +245,7 @@ impl Consumer<Event> for Indexer<'_> {
         if let Some(stacks) = &mut self.stacks
             && let Some(stack) = stacks.of(item.sub_source, self.place.instructions)
         {
-            stack.take_numbered(&item.value, false, &mut Unwanted);
+            stack.take_numbered(&item.value, false, &mut self.depths);
         }
         if let Some(counting) = self.counting_of(item.sub_source) {
             match &item.value {
@@ -255,7 +283,10 @@ impl Consumer<Event> for Indexer<'_> {
         self.saver.allow(CALLS);
         let calls = self.stacks.as_mut().and_then(|stacks| stacks.save(&mut self.saver));
         let (place, contexts) = (self.place, self.contexts.clone());
-        self.counting.iter_mut().for_each(|counting| counting.point(place.instructions, cut.offset));
+        if let Some(mut counting) = self.counting.take() {
+            counting.point(cut.offset, || self.part_end());
+            self.counting = Some(counting);
+        }
         self.index.points.push(Point { cut, place, contexts, calls });
         if self.index.points.len() > MOST_POINTS {
             let mut number = 0;

@@ -58,4 +58,5 @@ pub use parts::PartCounts;
 pub use place::{Contexts, Place};
 pub use reach::{Found, Moments};
 pub use several::Taken;
+pub use sums::{Counts, FunctionCounts, Part, Sought};
 pub use windowed::InWindow;

@@ -1,14 +1,15 @@
 //! The way to moments at which something holds: where an index says how often it did, the parts in which it did not are passed over, and
 //! the others are looked at on several threads.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
 use super::find::{Finder, Hit, Wanted};
 use super::index::SourceIndex;
 use super::moment::{Moment, Window};
 use super::reach::Moments;
+use super::sums::Sought;
 use crate::decode::{Decode, Execution};
-use crate::{Result, Source};
+use crate::{Result, Source, SourceCode};
 
 /// Spans between points that are looked at by one thread at a time, at least.
 const SPANS: usize = 8;
@@ -244,7 +245,7 @@ impl<'c> Moments<'c> {
             None | Some(Moment::END) => None,
             Some(moment) => Some(number(moment)?),
         };
-        let mut stretches = stretches_of(index, wanted);
+        let mut stretches = stretches_of(index, wanted, &self.capture().code().ok()?.seen_by(source));
         // At the edges of the window, only some of a stretch is in it.
         stretches.retain_mut(|stretch| {
             let whole = *stretch;
@@ -254,7 +255,7 @@ impl<'c> Moments<'c> {
                 (one, other) => one.or(other),
             };
             if (stretch.from, stretch.to) != (whole.from, whole.to) {
-                stretch.times = None;
+                stretch.times = stretch.times.filter(|&times| times == 0);
             }
             stretch.to.is_none_or(|to| stretch.from < to)
         });
@@ -262,8 +263,42 @@ impl<'c> Moments<'c> {
     }
 }
 
+/// Stretches in which it may have held, with what is between them.
+fn around(index: &SourceIndex, some: &[Range<u64>]) -> Vec<Stretch> {
+    let spans = index.points.len().div_ceil(MOST_STRETCHES).max(SPANS);
+    let edges = index.points.iter().step_by(spans).map(|point| point.place.instructions);
+    let (mut stretches, mut from, mut edges) = (Vec::new(), 0, edges.peekable());
+    for one in some {
+        if from < one.start {
+            stretches.push(Stretch { from, to: Some(one.start), times: Some(0) });
+        }
+        from = one.start;
+        while let Some(to) = edges.next_if(|edge| *edge < one.end) {
+            if to > from {
+                stretches.push(Stretch { from, to: Some(to), times: None });
+                from = to;
+            }
+        }
+        stretches.push(Stretch { from, to: Some(one.end), times: None });
+        from = one.end;
+    }
+    // What is reported at the end is no instruction.
+    stretches.push(Stretch { from, to: None, times: Some(0) });
+    stretches
+}
+
 /// Stretches of a whole source.
-fn stretches_of(index: &SourceIndex, wanted: &Wanted) -> Vec<Stretch> {
+fn stretches_of(index: &SourceIndex, wanted: &Wanted, code: &SourceCode<'_>) -> Vec<Stretch> {
+    let addresses = match wanted {
+        Wanted::Addresses(addresses) => &addresses[..],
+        Wanted::Functions { places, are_all_named: false } => &places[..],
+        _ => &[],
+    };
+    if let [_, ..] = addresses
+        && let Some(some) = index.stretches_with(&Sought { addresses, ..Sought::default() }, code)
+    {
+        return around(index, &some);
+    }
     let (mut ends, last): (Vec<(u64, Option<u64>)>, _) = match index.sums.counter(wanted) {
         Some(count) => {
             let mut parts = index.sums.parts.iter().map(|part| (part.end, Some(count(&part.counts))));

@@ -1,9 +1,13 @@
 //! Searches: with an index, whatever it counts and on however many threads, they find what they find without one.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use backsight::moments::{Moment, Wanted, Window};
+use backsight::calls::ShadowStack;
+use backsight::core::AddressSpace;
+use backsight::image::Code as _;
+use backsight::moments::{Counts, Moment, Wanted, Window};
 use backsight::{Capture, Event, Source};
 use backsight_testing::{Random, corpus, repository, skipped};
 
@@ -131,4 +135,96 @@ fn searches_in_damaged_captures_find_the_same_with_an_index() {
         }
     }
     std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// What the parts of an index say together, beside what the whole source does.
+fn check_parts(capture: &Capture, what: &str) -> usize {
+    let index = capture.moments().distance(500).index(1).unwrap();
+    let code = capture.code().unwrap();
+    let mut most_parts = 0;
+    for source in &capture.execution().sources().unwrap() {
+        let of_source = index.source(source).unwrap();
+        let parts = of_source.parts();
+        if parts.is_empty() {
+            continue;
+        }
+        let what = format!("{what}, {}", source.name());
+        let seen = code.seen_by(source);
+        let functions: Vec<_> =
+            code.of(source).functions().map(|one| (one.start.0, one.size.max(1))).collect();
+        let mut expected = BTreeMap::<Option<u64>, u64>::new();
+        let (mut stack, mut space) = (ShadowStack::new(seen), AddressSpace::ANY);
+        let (mut instructions, mut events) = (0, [0_u64; 4]);
+        let mut depths = Vec::new();
+        let decode = capture.execution().buffer(source.buffer()).id(source.id().get().into());
+        let each = |item: backsight::Item<'_, Event>| {
+            let event = item.value;
+            stack.push(&event, &mut |_| {});
+            match &event {
+                Event::Context(context, _) => space = seen.space_of(context),
+                Event::Range(range) if range.instructions > 0 => {
+                    let mut left = range.instructions;
+                    backsight::listing::steps(range, space, &seen, |step| {
+                        let address = step.address.0;
+                        let has = |one: &&(u64, u64)| one.0 <= address && address - one.0 < one.1;
+                        let start = functions.iter().filter(has).map(|one| one.0).max();
+                        *expected.entry(start).or_default() += 1;
+                        left -= 1;
+                    });
+                    assert_eq!(left, 0, "{what}");
+                    instructions += u64::from(range.instructions);
+                    depths.push((stack.under_way().count() + stack.forgotten()) as u64 - 1);
+                }
+                _ => {}
+            }
+            let kinds = [
+                matches!(event, Event::Exception { .. }),
+                event.is_loss(),
+                event.is_break(),
+                matches!(event, Event::Software(_)),
+            ];
+            events.iter_mut().zip(kinds).for_each(|(count, is_it)| *count += u64::from(is_it));
+        };
+        decode.run(each).unwrap();
+        let mut counted = BTreeMap::<Option<u64>, u64>::new();
+        for one in parts.iter().flat_map(|part| &part.counts.functions) {
+            let start = of_source.function(one.function).map(|start| start.0);
+            *counted.entry(start).or_default() += one.instructions;
+        }
+        counted.retain(|_, count| *count > 0);
+        assert_eq!(counted, expected, "{what}");
+        let sum = |count: fn(&Counts) -> u64| parts.iter().map(|part| count(&part.counts)).sum::<u64>();
+        let counted =
+            [sum(|one| one.exceptions), sum(|one| one.gaps), sum(|one| one.breaks), sum(|one| one.messages)];
+        assert_eq!(counted, events, "{what}");
+        assert!(parts.is_sorted_by_key(|part| part.end), "{what}");
+        let last = parts.last().unwrap();
+        assert_eq!((last.end, last.time), (instructions, of_source.end.time), "{what}");
+        let with_depths = parts.iter().filter(|part| !part.counts.functions.is_empty());
+        let least = with_depths.clone().map(|part| part.depths.0).min();
+        let most = with_depths.map(|part| part.depths.1).max();
+        assert_eq!((least, most), (depths.iter().min().copied(), depths.iter().max().copied()), "{what}");
+        most_parts = most_parts.max(parts.len());
+    }
+    most_parts
+}
+
+#[test]
+fn parts_of_bundled_captures_are_together_what_the_whole_is() {
+    let mut parts = 0;
+    for (name, path) in captures(&repository().join("testdata/captures")) {
+        parts = parts.max(check_parts(&Capture::open(path).unwrap(), &name));
+    }
+    assert!(parts > 5, "{parts}");
+}
+
+#[test]
+fn parts_of_real_captures_are_together_what_the_whole_is() {
+    let Some(corpus) = corpus() else { return skipped("no corpus") };
+    for name in ["a55-test-tpiu", "juno_r1_1", "cc1-head", "juno-ret-stck", "Snowball"] {
+        let path = corpus.join("opencsd").join(name).join("capture");
+        if let Ok(capture) = Capture::open(&path) {
+            check_parts(&capture, name);
+        }
+    }
 }
