@@ -23,6 +23,7 @@ mod calls;
 mod chunk;
 mod logged;
 mod memory;
+mod numbering;
 mod recorded;
 mod search;
 mod state;

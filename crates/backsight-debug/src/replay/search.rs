@@ -103,7 +103,7 @@ pub(super) fn search(
     if first >= end {
         return Ok(None);
     }
-    let spans = spans(track, first, end, direction, threads);
+    let spans = spans(track, (first, end), direction, wanted, threads);
     let next = AtomicUsize::new(0);
     // The nearest span in which something was found.
     let nearest = AtomicUsize::new(usize::MAX);
@@ -146,21 +146,38 @@ pub(super) fn search(
     }
 }
 
-/// The spans to look at, the nearest first: longer and longer ones, since to begin takes time, too.
-fn spans(track: &Track<'_>, first: u64, end: u64, direction: Direction, threads: usize) -> Vec<(u64, u64)> {
-    let mut edges = vec![first];
-    edges.extend(track.points(first, end));
-    edges.push(end);
-    if direction == Direction::Backwards {
-        edges.reverse();
+/// The spans to look at, the nearest first: longer and longer ones, since to begin takes time, too. What the index knows to hold nothing of
+/// it is left out.
+fn spans(
+    track: &Track<'_>,
+    (first, end): (u64, u64),
+    direction: Direction,
+    wanted: &Wanted,
+    threads: usize,
+) -> Vec<(u64, u64)> {
+    let mut pieces = Vec::new();
+    for (mut at, end) in track.stretches(wanted, first, end) {
+        for to in track.points(at, end).into_iter().chain([end]) {
+            pieces.push((at, to));
+            at = to;
+        }
     }
-    let most = (edges.len() / (PIECES * threads.max(1))).max(MOST_TOGETHER);
-    let (mut spans, mut at, mut together) = (Vec::new(), 0, 1);
-    while at + 1 < edges.len() {
-        let to = (at + together).min(edges.len() - 1);
-        let (one, other) = (edges[at], edges[to]);
-        spans.push((one.min(other), one.max(other)));
-        at = to;
+    if direction == Direction::Backwards {
+        pieces.reverse();
+    }
+    let most = (pieces.len() / (PIECES * threads.max(1))).max(MOST_TOGETHER);
+    let (mut spans, mut left, mut together) = (Vec::new(), pieces.as_slice(), 1);
+    while let Some((&(mut from, mut to), others)) = left.split_first() {
+        let mut count = 1;
+        for &(other_from, other_to) in others.iter().take(together - 1) {
+            if other_from != to && other_to != from {
+                break;
+            }
+            (from, to) = (from.min(other_from), to.max(other_to));
+            count += 1;
+        }
+        spans.push((from, to));
+        left = &left[count..];
         together = (2 * together).min(most);
     }
     spans

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use backsight::decode::{Decode, Execution};
-use backsight::moments::{InWindow, Moment, Moments, Window};
+use backsight::moments::{InWindow, Moment, Moments, Sought, SourceIndex, Window};
 use backsight::{Error, Result, Source, SourceCode};
 
 use super::calls::{Approach, Call, ChunkCalls, Follower, KeptStacks, Stacks};
 use super::chunk::{Chunk, Executor, Instruction, Loader, Note, Run};
-use super::search::Direction;
+use super::search::{Direction, Wanted};
 
 /// Instructions that are decoded together: where decoding can begin near by, and where it begins at the beginning.
 const NEAR: u64 = 1 << 16;
@@ -215,8 +215,7 @@ impl<'c> Track<'c> {
 
     /// Does the index know the calls under way at a point between two instructions?
     fn knows_calls_between(&self, first: u64, last: u64) -> bool {
-        let index = self.reader.moments.known_index().and_then(|index| index.source(&self.source));
-        let points = index.map_or(&[][..], |index| &index.points);
+        let points = self.index().map_or(&[][..], |index| &index.points);
         let before = points.partition_point(|point| point.place.instructions < last);
         let mut between = points[..before].iter().rev().take_while(|point| point.place.instructions > first);
         between.any(|point| point.knows_calls())
@@ -240,13 +239,30 @@ impl<'c> Track<'c> {
         number.min(self.instructions.saturating_sub(1))
     }
 
+    fn index(&self) -> Option<&SourceIndex> {
+        self.reader.moments.known_index()?.source(&self.source)
+    }
+
     /// The numbers of instructions before which points of the index are, between two others.
     pub fn points(&self, from: u64, to: u64) -> Vec<u64> {
-        let index = self.reader.moments.known_index().and_then(|index| index.source(&self.source));
-        let points = index.iter().flat_map(|index| &index.points).map(|point| point.place.instructions);
-        let mut inside: Vec<u64> = points.filter(|number| (from + 1..to).contains(number)).collect();
+        let points = self.index().map_or(&[][..], |index| &index.points);
+        let first = points.partition_point(|point| point.place.instructions <= from);
+        let inside = points[first..].iter().map(|point| point.place.instructions);
+        let mut inside: Vec<u64> = inside.take_while(|number| *number < to).collect();
         inside.dedup();
         inside
+    }
+
+    /// Stretches between two instructions in which something may be that is looked for, as far as the index says.
+    pub fn stretches(&self, wanted: &Wanted, first: u64, end: u64) -> Vec<(u64, u64)> {
+        let addresses: Vec<_> = wanted.addresses.iter().map(|&one| one..one.saturating_add(1)).collect();
+        let sought = Sought { addresses: &addresses, exceptions: wanted.exceptions, breaks: wanted.gaps };
+        let index = self.index().filter(|_| wanted.of.is_none());
+        let Some(known) = index.and_then(|index| index.stretches_with(&sought, &self.code)) else {
+            return vec![(first, end)];
+        };
+        let inside = known.into_iter().map(|stretch| (stretch.start.max(first), stretch.end.min(end)));
+        inside.filter(|(from, to)| from < to).collect()
     }
 
     pub fn reader(&self) -> &Reader<'c> {
