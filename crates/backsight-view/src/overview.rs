@@ -98,7 +98,10 @@ impl View<'_> {
             if first < end {
                 // A part that is longer than a column counts where its middle is.
                 let count = &mut counts[column(first + (end - first) / 2).min(columns as usize - 1)];
-                let all = [part.exceptions, part.gaps, part.contexts, part.entries];
+                let counted = &part.counts;
+                let contexts = counted.contexts.iter().map(|(_, times)| times).sum();
+                let entered = counted.functions.iter().map(|function| function.entered).sum();
+                let all = [counted.exceptions, counted.gaps, contexts, entered];
                 count.iter_mut().zip(all).for_each(|(sum, more)| *sum += more);
             }
         }

@@ -40,7 +40,8 @@ libfuzzer_sys::fuzz_target!(|data: &[u8]| {
 /// States by an index in small parts are those of a plain pass.
 fn states(capture: &Capture, length: u64) {
     let Some((source, buffer)) = capture.log() else { return };
-    let index = Making { threads: 1, part: 64 }.in_memory(&source, buffer, 1 << 26).expect("room for an index");
+    let index =
+        Making { threads: 1, part: 64 }.in_memory(&source, buffer, 1 << 26).expect("room for an index");
     let states = |index| States::new(capture, &source, index).expect("a log in memory");
     let (mut with, mut without) = (states(Some(Arc::new(index))), states(None));
     for offset in [length / 3, length] {

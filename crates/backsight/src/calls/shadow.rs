@@ -258,11 +258,6 @@ impl<'i> ShadowStack<'i> {
         self.stack.forgotten
     }
 
-    /// How many calls are around the one that goes on, if any is under way.
-    pub(crate) fn depth(&self) -> Option<usize> {
-        Some(self.stack.forgotten + self.stack.frames.len().checked_sub(1)?)
-    }
-
     /// The threads that do not run, each with its calls and how many around those are forgotten.
     pub fn paused(&self) -> impl Iterator<Item = (u64, usize, impl Iterator<Item = UnderWay<'i>>)> {
         self.paused.iter().map(|(thread, stack)| (*thread, stack.forgotten, self.named(stack.frames.iter())))

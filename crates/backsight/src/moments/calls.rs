@@ -119,7 +119,7 @@ impl<'c> HartStacks<'c> {
     /// Calls around the one that goes on, on the hart that ran last.
     pub fn depth(&self) -> Option<usize> {
         let (_, stack) = self.harts.get(self.current)?;
-        stack.depth()
+        stack.depth().checked_sub(1)
     }
 
     /// Keeps what is known. `None`: there is no room for that now.
