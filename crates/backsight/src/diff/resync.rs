@@ -105,7 +105,7 @@ impl Comparison<'_, '_> {
             }
             self.sides[side].fill(index + SURE);
             self.sides[1 - side].fill(SURE);
-            let Some(next) = self.sides[side].ahead().get(index).copied() else { return None };
+            let next = self.sides[side].ahead().get(index).copied()?;
             let mut from = [0; 2];
             from[side] = index;
             if self.same(&next, &target) && self.is_sure(from) {

@@ -116,10 +116,10 @@ impl<'c> HartStacks<'c> {
         }
     }
 
-    /// Calls around the one that goes on, on the hart that ran last.
-    pub fn depth(&self) -> Option<usize> {
+    /// Calls around the one that goes on, on the hart that ran last, if it has executed anything.
+    pub fn depth_of_stay(&self) -> Option<usize> {
         let (_, stack) = self.harts.get(self.current)?;
-        stack.depth().checked_sub(1)
+        stack.depth_of_stay()
     }
 
     /// Keeps what is known. `None`: there is no room for that now.

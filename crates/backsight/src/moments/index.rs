@@ -184,7 +184,7 @@ impl<'c> Indexer<'c> {
     fn part_end(&mut self) -> PartEnd {
         let Self { place, stacks, depths, .. } = self;
         // The stay that goes on has not been told yet.
-        let now = stacks.as_ref().and_then(HartStacks::depth);
+        let now = stacks.as_ref().and_then(HartStacks::depth_of_stay);
         now.into_iter().for_each(|depth| depths.add(depth));
         let depths = std::mem::take(depths).0.unwrap_or_default();
         PartEnd { instructions: place.instructions, time: place.time, depths }

@@ -127,7 +127,7 @@ pub struct Sought<'a> {
 
 impl SourceIndex {
     /// What happened in the source, part by part, from its beginning to its end; nothing, if that is not known.
-    pub fn parts(&self) -> &[Part] {
+    pub fn part_sums(&self) -> &[Part] {
         &self.sums.parts
     }
 
@@ -139,7 +139,7 @@ impl SourceIndex {
 
     /// The instructions among which something may be, in stretches; `None` if that is not known. `code` is that of the source.
     pub fn stretches_with(&self, sought: &Sought<'_>, code: &SourceCode<'_>) -> Option<Vec<Span<u64>>> {
-        let parts = Some(self.parts()).filter(|parts| !parts.is_empty() && !self.is_tail)?;
+        let parts = Some(self.part_sums()).filter(|parts| !parts.is_empty() && !self.is_tail)?;
         let numbers = self.sums.numbers_with(sought.addresses, code);
         let (mut stretches, mut from) = (Vec::<Span<u64>>::new(), 0);
         for Part { end, counts, .. } in parts {

@@ -144,7 +144,7 @@ fn check_parts(capture: &Capture, what: &str) -> usize {
     let mut most_parts = 0;
     for source in &capture.execution().sources().unwrap() {
         let of_source = index.source(source).unwrap();
-        let parts = of_source.parts();
+        let parts = of_source.part_sums();
         if parts.is_empty() {
             continue;
         }
