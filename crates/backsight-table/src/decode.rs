@@ -52,7 +52,7 @@ pub(crate) fn decode(query: &Query, capture: &Capture, piece: Option<&Piece>, ou
 /// What is read of a source.
 enum Place<'c> {
     Span(Span),
-    Window(Moments<'c>, &'c Source, backsight::moments::Window, Option<Filter<'c>>),
+    Window(Moments<'c>, &'c Source, backsight::moments::Window, Option<Box<Filter<'c>>>),
 }
 
 /// Gives a window to something that takes it: what a filter wants of it, if there is one.
@@ -159,7 +159,7 @@ impl Reading<'_> {
                     true => Some(Filter::new(&part.filter, || code.of(source))?),
                     false => None,
                 };
-                Place::Window(moments, source, window, filter)
+                Place::Window(moments, source, window, filter.map(Box::new))
             }
             None => Place::Span(span),
         };
@@ -181,7 +181,7 @@ impl Reading<'_> {
                     }
                     span => (span, None),
                 };
-                self.follow(&part, Calls::new(of, code, filter))?.0
+                self.follow(&part, Calls::new(of, code, filter.map(|filter| *filter)))?.0
             }
             Table::Damage => {
                 let (outcome, summary) = self.follow(&part, Damage::of_source(of, code, &fields))?;
@@ -215,7 +215,7 @@ impl Reading<'_> {
         match part {
             Place::Span(span) => drop(decode.span(span).run_to(&mut gathering)?),
             Place::Window(moments, source, window, filter) => {
-                take_window((moments, source, *window), filter.as_ref(), decode, &mut gathering)?;
+                take_window((moments, source, *window), filter.as_deref(), decode, &mut gathering)?;
             }
         }
         Ok(gathering.end())
@@ -234,7 +234,7 @@ impl Reading<'_> {
                 let rows = Vec::with_capacity(T::CHUNK);
                 let (span, outcome) = (None, ControlFlow::Continue(()));
                 let mut followed = Followed { table, rows, span, output: &mut *self.output, outcome };
-                take_window((moments, source, *window), filter.as_ref(), decode, &mut followed)?;
+                take_window((moments, source, *window), filter.as_deref(), decode, &mut followed)?;
                 let Followed { mut table, mut rows, output, outcome, .. } = followed;
                 if outcome.is_break() {
                     return Ok((outcome, None));
@@ -274,7 +274,7 @@ impl Reading<'_> {
                 }
             }
             Place::Window(moments, source, window, Some(filter)) => {
-                let chosen = (*window, filter.clone());
+                let chosen = (*window, Filter::clone(filter));
                 moments.take_chosen_packets((decode, execution), source, chosen, &mut taken)?;
             }
             Place::Window(moments, source, window, None) => {

@@ -92,7 +92,7 @@ impl View<'_> {
         let column = |at: u64| (u128::from(at - from) * u128::from(columns) / length) as usize;
         let mut counts = vec![[0_u64; 4]; columns as usize];
         let mut begin = 0;
-        for part in index.parts() {
+        for part in index.part_sums() {
             let (first, end) = (begin.max(from), part.end.min(to));
             begin = part.end;
             if first < end {

@@ -149,7 +149,8 @@ fn call_trees_and_profiles_are_those_of_arms_utilities() {
     let command = format!("flow {} --image {} --calls=tree --quiet", log.display(), elf.display());
     let tree = line(&command).done().out;
     // By stack of functions: calls, instructions, instructions of its own. What is entered by a branch counts for what it is entered from.
-    let (mut found, mut stack): (BTreeMap<String, [u64; 3]>, Vec<(usize, String)>) = Default::default();
+    let mut found: BTreeMap<String, [u64; 3]> = BTreeMap::new();
+    let mut stack: Vec<(usize, String)> = Vec::new();
     for row in tree.lines().skip(1) {
         let words: Vec<&str> = row.split_whitespace().collect();
         let [_, calls, all, own, name] = words[..] else { panic!("{row}") };

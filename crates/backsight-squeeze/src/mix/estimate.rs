@@ -46,7 +46,7 @@ impl Estimate {
     #[inline(always)]
     pub fn update(&mut self, bit: bool, limit: u16) {
         let target = if bit { ALL } else { 0 };
-        let step = (target - i64::from(self.p)) * i64::from(STEPS[usize::from(self.count & MOST)]) >> 16;
+        let step = ((target - i64::from(self.p)) * i64::from(STEPS[usize::from(self.count & MOST)])) >> 16;
         self.p = (i64::from(self.p) + step) as u32;
         self.count += u16::from(self.count < limit.min(MOST));
     }

@@ -180,7 +180,6 @@ impl<const L: usize, const W: usize> Model<L, W> {
 
 /// The model with as many lanes as it has inputs.
 #[derive(Clone, Debug)]
-#[expect(clippy::large_enum_variant, reason = "there is one for each stream, and it is never moved")]
 pub enum AnyModel {
     Small(Model<4, 8>),
     Medium(Model<8, 16>),

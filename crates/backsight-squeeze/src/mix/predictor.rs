@@ -199,9 +199,10 @@ impl<const L: usize, const W: usize> Predictor<L, W> {
         if self.certain > 0 {
             let mut inputs = [0; FIRST_INPUTS];
             let mut all = NOT_AGAINST;
-            for lane in 0..FIRST {
-                inputs[lane] = self.meanings[lane][usize::from(found.state[lane] & 127)].stretched;
-                all &= self.machine.says(found.state[lane]);
+            let lanes = found.state.iter().zip(self.meanings.iter()).take(FIRST);
+            for (input, (&state, meanings)) in inputs.iter_mut().zip(lanes) {
+                *input = meanings[usize::from(state & 127)].stretched;
+                all &= self.machine.says(state);
             }
             inputs[FIRST] = BIAS;
             let said = dot(&self.first[set], &inputs);
@@ -252,8 +253,9 @@ impl<const L: usize, const W: usize> Predictor<L, W> {
             self.find(lane, history, key, found);
         }
         let mut inputs = [0i32; W];
-        for lane in 0..L.min(W) {
-            inputs[lane] = self.meanings[lane][usize::from(found.state[lane] & 127)].stretched;
+        for (input, (&state, meanings)) in inputs.iter_mut().zip(found.state.iter().zip(self.meanings.iter()))
+        {
+            *input = meanings[usize::from(state & 127)].stretched;
         }
         let mut level = 0;
         if let Some(hint) = hint {

@@ -253,10 +253,15 @@ impl<'i> ShadowStack<'i> {
         self.stack.forgotten
     }
 
+    /// How many calls are under way.
+    pub fn depth(&self) -> usize {
+        self.stack.forgotten + self.stack.frames.len()
+    }
+
     /// How many calls are around the one in which instructions were executed since the last stay, if there are any.
     pub(crate) fn depth_of_stay(&self) -> Option<usize> {
         let has_run = self.costs.clock.instructions > self.costs.began.instructions;
-        Some(self.stack.forgotten + self.stack.frames.len().checked_sub(1)?).filter(|_| has_run)
+        self.depth().checked_sub(1).filter(|_| has_run)
     }
 
     /// The threads that do not run, each with its calls and how many around those are forgotten.
