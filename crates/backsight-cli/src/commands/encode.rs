@@ -101,8 +101,11 @@ struct Tarmac {
     code: Vec<(u64, Vec<u8>)>,
 }
 
-/// The Tarmac log in a file, plain or compressed; `None` if there is something else.
+/// The Tarmac log in a file, plain or compressed; `None` if there is something else. A pipe can be read only once: it is not looked into.
 fn tarmac(path: &Path) -> Result<Option<Tarmac>> {
+    if !path.is_file() {
+        return Ok(None);
+    }
     let capture = match backsight::Capture::open(path) {
         Ok(capture) => capture,
         Err(backsight::Error::Undescribed(_)) => return Ok(None),

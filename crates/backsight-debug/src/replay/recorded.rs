@@ -133,7 +133,7 @@ impl Recorded {
             track.follow(&mut comparison)?;
             let (agreed, limit) = comparison.finish();
             let mut part = Part::new(0, thread, agreed, limit);
-            if limit == Some(Limit::Gap) {
+            if matches!(limit, Some(Limit::Gap | Limit::Difference)) {
                 let mut taker =
                     Between { pieces: Pieces::default(), code: track.code, space: AddressSpace::ANY };
                 track.follow(&mut taker)?;
