@@ -23,7 +23,6 @@ mod calls;
 mod chunk;
 mod logged;
 mod memory;
-mod numbering;
 mod recorded;
 mod search;
 mod state;

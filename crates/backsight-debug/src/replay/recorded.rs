@@ -3,21 +3,19 @@
 //! Trace and recording number instructions each for itself. A number is the same in both as far as all instructions before it are, so
 //! each source is compared with its thread of the recording from the first instruction on. Beyond the first difference nothing is known.
 //! Where the trace says that something is missing, whole turns of a loop may be: what comes after that has the same numbers only if
-//! everything agrees up to the end of both. If it does not, what is between gaps [is looked for](super::numbering) in the recording.
+//! everything agrees up to the end of both.
 
 use std::ops::Range;
 
-use backsight::core::{Address, AddressSpace, Budget};
+use backsight::core::{Address, Budget};
 use backsight::description::events::{Item as LogItem, State as LogState};
 use backsight::flow::Range as Executed;
-use backsight::image::{Code as _, ElfKind, Window as TimeSpan};
-use backsight::listing::steps;
+use backsight::image::ElfKind;
 use backsight::moments::InWindow;
-use backsight::{Capture, Error, Event, Item, Result, SourceCode};
+use backsight::{Capture, Error, Event, Item, Result};
 use backsight_run::history::{History, Hit, InitialMemory, Instructions, Wanted};
 
 use super::memory::segments;
-use super::numbering::{Numbering, Pieces, Same};
 use super::state::{Access, At, Register, State, Touch};
 use super::traced;
 use super::walk::Replay;
@@ -65,20 +63,10 @@ struct Part {
     /// The number of the history that has it.
     history: usize,
     thread: u32,
-    /// Which of its instructions the recording has, and where.
-    numbering: Numbering,
-    /// So many at the beginning are the same in both.
+    /// So many of them are the same in both.
     agreed: u64,
     /// Why not more.
     limit: Option<Limit>,
-}
-
-impl Part {
-    /// Of a source whose first instructions are the first ones of a thread.
-    fn new(history: usize, thread: u32, agreed: u64, limit: Option<Limit>) -> Self {
-        let numbering = Numbering(vec![Same { first: 0, end: agreed, there: 0 }]);
-        Self { history, thread, numbering, agreed, limit }
-    }
 }
 
 /// Why trace and recording do not have the same numbers from some instruction on.
@@ -132,15 +120,7 @@ impl Recorded {
             };
             track.follow(&mut comparison)?;
             let (agreed, limit) = comparison.finish();
-            let mut part = Part::new(0, thread, agreed, limit);
-            if matches!(limit, Some(Limit::Gap | Limit::Difference)) {
-                let mut taker =
-                    Between { pieces: Pieces::default(), code: track.code, space: AddressSpace::ANY };
-                track.follow(&mut taker)?;
-                let found = taker.pieces.find(history.instructions_by(thread)).into_iter();
-                part.numbering.0.extend(found.filter(|same| same.first >= agreed && same.there >= agreed));
-            }
-            parts.push((agreed > 0).then_some(part));
+            parts.push((agreed > 0).then_some(Part { history: 0, thread, agreed, limit }));
         }
         if parts.iter().all(Option::is_none) {
             return refuse(
@@ -159,7 +139,8 @@ impl Recorded {
         for track in replay.tracks() {
             let history = traced::history(track, budget)?;
             let number = histories.len();
-            let part = |_: &History| Part::new(number, 0, track.instructions, None);
+            let part =
+                |_: &History| Part { history: number, thread: 0, agreed: track.instructions, limit: None };
             parts.push(history.as_ref().map(part));
             histories.extend(history);
         }
@@ -176,48 +157,26 @@ impl Recorded {
             .collect()
     }
 
-    /// The history of a place, the thread, and the number of the instruction among all threads, if it is known.
+    /// The history of a place, the thread, and the number of the instruction among all threads, if it is known up to there.
     fn number(&mut self, at: At) -> Option<(&mut History, u32, u64)> {
-        let part = self.parts.get(at.source)?.as_ref()?;
-        let there = part.numbering.there(at.instruction)?;
+        let part = self.parts.get(at.source)?.as_ref().filter(|part| at.instruction < part.agreed)?;
         let (history, thread) = (self.histories.get_mut(part.history)?, part.thread);
         let number = match self.place {
             Some((place, number)) if place == at => number,
-            _ => history.number_of(thread, there)?,
+            _ => history.number_of(thread, at.instruction)?,
         };
         self.place = Some((at, number));
         Some((history, thread, number))
     }
 
-    /// An access by its number in the source; `None` if the source does not have its instruction.
+    /// An access by its number in the source.
     fn access(&mut self, source: usize, hit: Hit) -> Option<Access> {
         let part = self.parts.get(source)?.as_ref()?;
-        let there = self.histories.get_mut(part.history)?.instructions_of(hit.thread, hit.instruction);
-        let instruction = part.numbering.here(there)?;
-        Some(Access { instruction, address: hit.address.0, length: hit.length, is_write: hit.store })
-    }
-
-    /// The nearest one of some accesses that the source has. What comes before or after an access is `beyond` its instruction.
-    fn nearest(
-        &mut self,
-        source: usize,
-        (mut number, beyond): (u64, u64),
-        next: impl Fn(&mut History, u64) -> Option<Hit>,
-    ) -> Option<Access> {
-        for _ in 0..MOST_ELSEWHERE {
-            let history = self.parts.get(source)?.as_ref()?.history;
-            let hit = next(self.histories.get_mut(history)?, number)?;
-            if let Some(access) = self.access(source, hit) {
-                return Some(access);
-            }
-            number = hit.instruction + beyond;
-        }
-        None
+        let instruction = self.histories.get_mut(part.history)?.instructions_of(hit.thread, hit.instruction);
+        let access = Access { instruction, address: hit.address.0, length: hit.length, is_write: hit.store };
+        (instruction < part.agreed).then_some(access)
     }
 }
-
-/// Accesses that are missing in the trace, one after the other, after which none is looked for.
-const MOST_ELSEWHERE: usize = 1 << 16;
 
 /// Accesses that are looked for.
 fn wanted(thread: u32, addresses: &Range<u64>, touch: Touch) -> Wanted {
@@ -248,17 +207,18 @@ impl State for Recorded {
 
     fn last_access_before(&mut self, at: At, addresses: Range<u64>, touch: Touch) -> Option<Access> {
         let part = self.parts.get(at.source)?.as_ref()?;
-        // In what is not known, nothing is known of accesses.
-        let (thread, there) = (part.thread, part.numbering.there_before(at.instruction)?);
-        let number = self.histories.get_mut(part.history)?.number_of(thread, there)?;
-        let wanted = wanted(thread, &addresses, touch);
-        self.nearest(at.source, (number, 0), |history, number| history.last_access(number, &wanted))
+        // Beyond what agrees, nothing is known of accesses.
+        let (thread, instruction) = (part.thread, at.instruction.min(part.agreed));
+        let history = self.histories.get_mut(part.history)?;
+        let number = history.number_of(thread, instruction)?;
+        let hit = history.last_access(number, &wanted(thread, &addresses, touch))?;
+        self.access(at.source, hit)
     }
 
     fn next_access_after(&mut self, at: At, addresses: Range<u64>, touch: Touch) -> Option<Access> {
-        let (_, thread, number) = self.number(at)?;
-        let wanted = wanted(thread, &addresses, touch);
-        self.nearest(at.source, (number, 1), |history, number| history.next_access(number, &wanted))
+        let (history, thread, number) = self.number(at)?;
+        let hit = history.next_access(number, &wanted(thread, &addresses, touch))?;
+        self.access(at.source, hit)
     }
 
     fn access_at(&mut self, at: At, addresses: Range<u64>, touch: Touch) -> Option<Access> {
@@ -279,8 +239,8 @@ impl State for Recorded {
 
     fn place_in(&mut self, source: usize, order: u64) -> Option<u64> {
         let part = self.parts.get(source)?.as_ref().filter(|_| self.origin == Origin::Recording)?;
-        let there = self.histories.get_mut(part.history)?.instructions_of(part.thread, order);
-        part.numbering.here_from(there)
+        let instruction = self.histories.get_mut(part.history)?.instructions_of(part.thread, order);
+        (instruction <= part.agreed).then_some(instruction)
     }
 
     fn words(&self, source: usize) -> String {
@@ -315,10 +275,6 @@ impl State for Recorded {
                 Limit::End => "the recording ends there",
             };
             words += &format!(", before #{}: {why}", part.agreed);
-            let again = part.numbering.0.iter().skip(1).map(|same| same.end - same.first).sum::<u64>();
-            if again > 0 {
-                words += &format!(", but in {again} instructions up to #{}", part.numbering.end());
-            }
         }
         if history.truncated().is_some() {
             words += "; the recording was cut off";
@@ -341,38 +297,6 @@ impl State for Recorded {
             }
         }
         words
-    }
-}
-
-/// Takes what is between gaps.
-struct Between<'c> {
-    pieces: Pieces,
-    code: SourceCode<'c>,
-    space: AddressSpace,
-}
-
-impl InWindow for Between<'_> {
-    fn item(&mut self, item: Item<'_, Event>) {
-        match &item.value {
-            Event::Range(range) => {
-                let (mut left, pieces) = (range.instructions, &mut self.pieces);
-                steps(range, self.space, &self.code, |step| {
-                    if left > 0 {
-                        left -= 1;
-                        pieces.push(step.address.0);
-                    }
-                });
-                // Each counts, whether its code is there or not.
-                (0..left).for_each(|_| pieces.push(u64::MAX));
-            }
-            Event::Context(context, _) => self.space = self.code.space_of(context),
-            event if event.is_break() || matches!(event, Event::UncountedLoop { .. }) => self.pieces.gap(),
-            _ => {}
-        }
-    }
-
-    fn enter(&mut self, span: TimeSpan) {
-        self.code.enter(span);
     }
 }
 

@@ -260,7 +260,7 @@ fn damage_of_the_trace_or_of_the_recording_leaves_what_is_before_it() {
     let reference_moments = moments(&reference);
     let mut reference = knowing(&reference, &reference_moments, &folder);
     let mut random = Random(9);
-    let (mut gaps, mut known_again) = (0, 0);
+    let mut gaps = 0;
     for _ in 0..12 {
         let mut bytes = whole_trace.clone();
         let at = bytes.len() / 4 + random.below(bytes.len() as u64 / 2) as usize;
@@ -280,17 +280,13 @@ fn damage_of_the_trace_or_of_the_recording_leaves_what_is_before_it() {
                 assert!(replay.state().next_access_after(at, 0..u64::MAX, Touch::Any).is_none());
                 continue;
             }
-            // Its number in the recording, which the whole trace has, too.
-            let instruction = replay.state().order(at).expect("the number of what is known");
-            known_again += u64::from(instruction != at.instruction);
-            let there = At { instruction, ..at };
-            assert_eq!(what, reference.what(there).expect("code"));
+            assert_eq!(what, reference.what(at).expect("code"));
             for register in (0..64).map(Register) {
-                assert_eq!(replay.register(at, register), reference.register(there, register), "{at:?}");
+                assert_eq!(replay.register(at, register), reference.register(at, register), "{at:?}");
             }
         }
     }
-    assert!(gaps >= 10 && known_again > 50, "{gaps}, {known_again}");
+    assert!(gaps >= 10, "{gaps}");
     fs::write(&trace, &whole_trace).expect("trace");
     let capture = open();
     let moments = moments(&capture);
