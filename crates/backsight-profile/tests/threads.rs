@@ -36,7 +36,9 @@ fn record(capture: &Path, slice: u64) -> bool {
     };
     let Some(mut source) = emulated(options) else { return false };
     let kind = UnitKind::named("etm4").expect("the unit");
-    let unit = kind.program(Isa::A64, &[]).expect("a unit").for_system(true).expect("for systems");
+    // Two turns of a thread on different CPUs may look alike: only timestamps in them say which was first.
+    let settings = [("timestamps".to_owned(), "250".to_owned())];
+    let unit = kind.program(Isa::A64, &settings).expect("a unit").for_system(true).expect("for systems");
     let system = SystemOptions { cpus: NonZeroU32::new(2).expect("two"), slice, ..SystemOptions::default() };
     let recording = Recording::new(unit).truth(true).replace(true).system(Some(system));
     recording.record(&mut source, capture, &mut |_| {}).expect("a recording");

@@ -3,11 +3,13 @@
 //! A thread goes from hart to hart, and each hart reports by itself what it executed. What a hart executes of a thread until another
 //! thread has its turn, or something is missing, is a turn. The turns of a thread cannot overlap: where two have a timestamp in
 //! them, these say which was first. A turn without one was between the timestamps before and after it. Where that leaves
-//! several, the one comes next that begins where the thread was interrupted; of several such, the one that is earliest by its estimate.
+//! several, the one comes next that begins where the thread was interrupted; of several such, the one after which the most turns follow each
+//! other in that way, and then the one that is earliest by its estimate.
 //!
 //! A turn is held back until no other one can come before it: until every hart has come to the first timestamp after its beginning. From
 //! then on its items are given as they come. How much is held back is bounded.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
 
@@ -23,6 +25,10 @@ use crate::{Code, Result, Source, SourceCode};
 
 /// Items that may be held back.
 const MOST_WAITING: usize = 1 << 18;
+
+/// Turns that are looked at ahead, to find out which of several comes next, and steps that this may take.
+const MOST_AHEAD: usize = 32;
+const MOST_STEPS: usize = 1 << 12;
 
 /// A thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -208,6 +214,64 @@ impl OpenTurn {
             }
             _ => {}
         }
+    }
+}
+
+/// The next turns of a thread, in the order of each hart.
+struct Ahead<'t> {
+    harts: Vec<Vec<&'t OpenTurn>>,
+    /// Nothing comes after them.
+    are_all: bool,
+    steps: usize,
+}
+
+impl<'t> Ahead<'t> {
+    fn new(waiting: &'t VecDeque<OpenTurn>, are_all: bool) -> Self {
+        let mut harts: Vec<Vec<&OpenTurn>> = Vec::new();
+        for turn in waiting.iter().take(4 * MOST_AHEAD) {
+            match harts.iter_mut().find(|turns| turns.iter().any(|known| known.hart == turn.hart)) {
+                Some(turns) => turns.push(turn),
+                None => harts.push(vec![turn]),
+            }
+        }
+        Self { harts, are_all: are_all && waiting.len() <= 4 * MOST_AHEAD, steps: 0 }
+    }
+
+    /// How many turns can follow the first one of a hart, each of which begins where the one before was interrupted.
+    fn after(&mut self, first: &OpenTurn) -> usize {
+        self.steps = MOST_STEPS;
+        let mut next: Vec<usize> = self
+            .harts
+            .iter()
+            .map(|turns| usize::from(turns.first().is_some_and(|one| one.number == first.number)))
+            .collect();
+        self.follow(&mut next, first, MOST_AHEAD)
+    }
+
+    /// `next`: the number of the next turn of each hart.
+    fn follow(&mut self, next: &mut [usize], last: &OpenTurn, most: usize) -> usize {
+        let heads: Vec<Option<&OpenTurn>> =
+            self.harts.iter().zip(&*next).map(|(turns, number)| turns.get(*number).copied()).collect();
+        let is_known = self.are_all || heads.iter().all(Option::is_some);
+        // What is not known may follow.
+        let Some(goes_on_at) = last.interrupted_at.filter(|_| is_known && last.is_over) else { return most };
+        let Some(end) = heads.iter().flatten().map(|turn| turn.bounds.1).min() else { return most };
+        let mut best = 0;
+        for (hart, head) in heads.iter().enumerate() {
+            let fits = |turn: &&&OpenTurn| turn.bounds.0 <= end && turn.begins_at == Some(goes_on_at);
+            let Some(head) = head.as_ref().filter(fits) else { continue };
+            if most == 0 || self.steps == 0 {
+                return best;
+            }
+            self.steps -= 1;
+            next[hart] += 1;
+            best = best.max(1 + self.follow(next, head, most - 1));
+            next[hart] -= 1;
+            if best == most {
+                break;
+            }
+        }
+        best
     }
 }
 
@@ -399,9 +463,13 @@ impl<'c, 's> ThreadOrder<'c, 's> {
             Some(running) => running.interrupted_at,
             None => known.goes_on_at,
         };
-        let next = heads.iter().filter(|(_, turn)| turn.bounds.0 <= end).min_by_key(|(_, turn)| {
-            let goes_on = goes_on_at.is_some() && turn.begins_at == goes_on_at;
-            (!goes_on, turn.estimate)
+        let goes_on = |turn: &OpenTurn| goes_on_at.is_some() && turn.begins_at == goes_on_at;
+        let may_be = heads.iter().filter(|(_, turn)| turn.bounds.0 <= end);
+        let are_several = may_be.clone().filter(|(_, turn)| goes_on(turn)).nth(1).is_some();
+        let mut ahead = are_several.then(|| Ahead::new(&known.waiting, self.reached == u64::MAX));
+        let next = may_be.min_by_key(|(_, turn)| {
+            let follow = ahead.as_mut().filter(|_| goes_on(turn)).map_or(0, |ahead| ahead.after(turn));
+            (!goes_on(turn), Reverse(follow), turn.estimate)
         });
         let place = next.map(|(place, _)| *place)?;
         if let Some(left) = known.running.take() {
