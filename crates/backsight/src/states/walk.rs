@@ -56,11 +56,12 @@ pub struct Touch {
 ///
 /// ```
 /// use backsight::states::States;
-/// let capture = backsight::Capture::open("testdata/tarmac/calls.tarmac")?;
-/// let source = capture.buffers()[0].sources().next().expect("a log is one source");
-/// let mut states = States::new(&capture, source, None)?;
-/// let machine = states.before(4000)?;
-/// assert!(machine.registers(0).any(|(name, _)| name.as_str() == "x19"));
+/// let log = b"0 clk IT (1) 00080000 d2800140 A EL3h : MOV x0,#10\n0 clk R X0 000000000000000a\n";
+/// let capture = backsight::OpenOptions::new().protocol("tarmac").bytes(&log[..])?;
+/// let (source, _) = capture.log().expect("a log");
+/// let mut states = States::new(&capture, &source, None)?;
+/// let machine = states.before(log.len() as u64)?;
+/// assert_eq!(machine.registers(0).count(), 1);
 /// # Ok::<(), backsight::Error>(())
 /// ```
 #[derive(Debug)]
